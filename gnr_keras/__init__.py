@@ -1,0 +1,39 @@
+"""Generative negative replay, and continual learning, for Keras."""
+
+from gnr_keras import callbacks
+from gnr_keras import datasets
+from gnr_keras import evaluation
+from gnr_keras import layers
+from gnr_keras import losses
+from gnr_keras import streams
+from gnr_keras.backbones import mobilenet_v1
+from gnr_keras.backbones import split
+from gnr_keras.generator import ConditionalVAE
+from gnr_keras.learner import Learner
+from gnr_keras.replay import GeneratedReplay
+from gnr_keras.replay import OriginalReplay
+from gnr_keras.replay import RandomReplay
+from gnr_keras.trainers import ClassifierTrainer
+from gnr_keras.trainers import GeneratorTrainer
+from gnr_keras.trainers import Phase
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClassifierTrainer",
+    "ConditionalVAE",
+    "GeneratedReplay",
+    "GeneratorTrainer",
+    "Learner",
+    "OriginalReplay",
+    "Phase",
+    "RandomReplay",
+    "callbacks",
+    "datasets",
+    "evaluation",
+    "layers",
+    "losses",
+    "mobilenet_v1",
+    "split",
+    "streams",
+]

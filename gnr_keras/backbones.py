@@ -1,0 +1,172 @@
+"""Backbones, and the split of one at a latent layer into front and back."""
+
+import pathlib
+
+import keras
+
+from gnr_keras import layers
+
+_SHIPPED_WEIGHTS = (
+    pathlib.Path(__file__).parent
+    / "weights"
+    / "mobilenet_v1_0.25_drawn_objects.weights.h5"
+)
+
+# The authors' names of MobileNetV1's blocks, in the order of Keras' numbers.
+_MOBILENET_BLOCKS = (
+    ("conv2_1", "conv2_2", "conv3_1", "conv3_2", "conv4_1", "conv4_2")
+    + tuple(f"conv5_{i}" for i in range(1, 7))
+    + ("conv6",)
+)
+_ALIASES = {
+    alias: keras_name
+    for number, block in enumerate(_MOBILENET_BLOCKS, start=1)
+    for alias, keras_name in (
+        # The authors' code splits a block that is named alone after its
+        # depthwise part.
+        (block, f"conv_dw_{number}_relu"),
+        (f"{block}/dw", f"conv_dw_{number}_relu"),
+        (f"{block}/sep", f"conv_pw_{number}_relu"),
+    )
+}
+
+
+def mobilenet_v1(input_shape=(128, 128, 3), alpha=1.0, weights=None):
+    """Builds MobileNetV1 without its classifier, on raw pixels.
+
+    Args:
+        input_shape: `(height, width, 3)`, each side at least 32.
+        alpha: width multiplier of all layers.
+        weights: `None` for random weights, "imagenet" for Keras' own,
+            "drawn_objects" for those that ship with the package (alpha 0.25,
+            pretrained on drawn objects at 64 px), or a `.weights.h5` file of
+            a model of this shape.
+
+    Returns:
+        A functional `keras.Model` from pixels in [0, 255] to pooled features.
+    """
+    pixels = keras.Input(input_shape, name="pixels")
+    scaled = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescale")(
+        pixels
+    )
+    network = keras.applications.MobileNet(
+        input_tensor=scaled,
+        input_shape=tuple(input_shape),
+        alpha=alpha,
+        include_top=False,
+        pooling="avg",
+        weights="imagenet" if weights == "imagenet" else None,
+    )
+    model = keras.Model(pixels, network.output, name="mobilenet_v1")
+    if weights not in (None, "imagenet"):
+        path = _SHIPPED_WEIGHTS if weights == "drawn_objects" else weights
+        _load_weights(model, path, alpha)
+    return model
+
+
+def clone(model, batch_renormalization=True, seed=0):
+    """Copies a functional model, with its weights, under a seed.
+
+    Args:
+        model: a functional `keras.Model`.
+        batch_renormalization: whether each `BatchNormalization` becomes a
+            `BatchRenormalization` that inherits its weights and statistics.
+        seed: seed of the layers that draw random numbers when they run.
+
+    Returns:
+        A new model; `model` itself is not touched.
+    """
+
+    def copy_layer(layer):
+        config = layer.get_config()
+        if "seed" in config and config["seed"] is None:
+            config["seed"] = seed
+        if batch_renormalization and type(layer) is (
+            keras.layers.BatchNormalization
+        ):
+            for name in (
+                "momentum",
+                "renorm",
+                "renorm_clipping",
+                "renorm_momentum",
+            ):
+                config.pop(name, None)
+            return layers.BatchRenormalization.from_config(config)
+        return type(layer).from_config(config)
+
+    copy = keras.models.clone_model(model, clone_function=copy_layer)
+    for old, new in zip(model.layers, copy.layers, strict=True):
+        if type(old) is type(new):
+            new.set_weights(old.get_weights())
+        else:
+            _inherit(old, new)
+    return copy
+
+
+def resolve_layer(model, name):
+    """Returns the Keras name of a layer given by either kind of name.
+
+    Args:
+        model: a functional `keras.Model`.
+        name: name of a layer of `model`, or for MobileNetV1 one of the
+            authors' names such as `conv5_4`, `conv5_4/dw`, `conv5_4/sep`.
+    """
+    names = [layer.name for layer in model.layers]
+    if name in names:
+        return name
+    aliases = {a: k for a, k in _ALIASES.items() if k in names}
+    if name in aliases:
+        return aliases[name]
+    message = (
+        f"The model has no layer {name!r} to split at. Its layers are: "
+        f"{', '.join(names)}."
+    )
+    if aliases:
+        message += f" The authors' names are: {', '.join(aliases)}."
+    raise ValueError(message)
+
+
+def split(model, latent_layer):
+    """Splits a functional model at a layer.
+
+    Args:
+        model: a functional `keras.Model` with one input and one output.
+        latent_layer: name of the layer whose output is the latent.
+
+    Returns:
+        Models `(front, back)` that share the layers of `model`, with
+        `model(x) == back(front(x))`.
+    """
+    latent = model.get_layer(resolve_layer(model, latent_layer)).output
+    front = keras.Model(model.inputs[0], latent, name="front")
+    try:
+        back = keras.Model(latent, model.outputs[0], name="back")
+    except ValueError as error:
+        raise ValueError(
+            f"The model cannot be split at {latent_layer!r}: another path "
+            "leads around this layer. Choose a layer that everything passes "
+            "through, such as the last one of a residual block."
+        ) from error
+    return front, back
+
+
+def _load_weights(model, path, alpha):
+    if not pathlib.Path(path).exists():
+        raise ValueError(
+            f"There is no file of weights {str(path)!r}. Expected `None`, "
+            '"imagenet", "drawn_objects" or the path of a `.weights.h5` file.'
+        )
+    try:
+        model.load_weights(path)
+    except ValueError as error:
+        raise ValueError(
+            f"The weights in {path} do not fit MobileNetV1 of width "
+            f"alpha={alpha}. Choose the width that they were saved with."
+        ) from error
+
+
+def _inherit(old, new):
+    values = {variable.name: variable for variable in old.variables}
+    for variable in new.variables:
+        if variable.name in values:
+            variable.assign(values[variable.name])

@@ -1,0 +1,8 @@
+"""Keras callbacks, for the package's own loop and for `model.fit`."""
+
+from gnr_keras.callbacks.batch_renormalization import (
+    BatchRenormalizationSchedule,
+)
+from gnr_keras.callbacks.cwr import CWRConsolidation
+
+__all__ = ["BatchRenormalizationSchedule", "CWRConsolidation"]

@@ -1,0 +1,76 @@
+"""Moves the limits of batch renormalisation while a model trains."""
+
+import keras
+
+from gnr_keras import layers
+
+
+class BatchRenormalizationSchedule(keras.callbacks.Callback):
+    """Opens batch renormalisation over the first experience.
+
+    During the first training (one `model.fit`) `r_max` and `d_max` grow
+    linearly from batch normalisation (1 and 0) to their final values, and the
+    moving statistics follow at `first_update_rate`. In later trainings the
+    limits stay, and the statistics move at `later_update_rate`: slowly, since
+    an experience of one or few classes is a biased sample of all.
+
+    Args:
+        r_max: final limit of the scale correction.
+        d_max: final limit of the shift correction.
+        first_update_rate: update rate of the statistics in the first
+            training.
+        later_update_rate: update rate in all later ones.
+
+    Example:
+
+    ```python
+    schedule = BatchRenormalizationSchedule()
+    for x, y in experiences:
+        model.fit(x, y, callbacks=[schedule])
+    ```
+    """
+
+    def __init__(
+        self,
+        r_max=1.25,
+        d_max=0.5,
+        first_update_rate=0.01,
+        later_update_rate=5e-5,
+    ):
+        super().__init__()
+        self.r_max = r_max
+        self.d_max = d_max
+        self.first_update_rate = first_update_rate
+        self.later_update_rate = later_update_rate
+        self.trainings = 0
+        self._epoch = 0
+
+    def on_train_begin(self, logs=None):
+        first = self.trainings == 0
+        self._assign(
+            0.0 if first else 1.0,
+            self.first_update_rate if first else self.later_update_rate,
+        )
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.trainings:
+            return
+        steps = self.params.get("steps")
+        if not steps:
+            # A dataset of unknown length: whole epochs are all that is known.
+            steps, batch = 1, 0
+        done = (self._epoch * steps + batch) / (self.params["epochs"] * steps)
+        self._assign(done, self.first_update_rate)
+
+    def on_train_end(self, logs=None):
+        self.trainings += 1
+
+    def _assign(self, progress, update_rate):
+        for layer in self.model.layers:
+            if isinstance(layer, layers.BatchRenormalization):
+                layer.r_max.assign(1.0 + progress * (self.r_max - 1.0))
+                layer.d_max.assign(progress * self.d_max)
+                layer.update_rate.assign(update_rate)

@@ -1,0 +1,100 @@
+"""The embedded data set: 50 drawn objects, with the structure of CORe50."""
+
+import concurrent.futures
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+
+from gnr_keras.datasets import drawing
+from gnr_keras.datasets.source import ArraySource
+
+TEST_SESSIONS = (3, 7, 10)
+# Part of the file's name: a change of the drawing must not find old files.
+_VERSION = 1
+
+
+def embedded_objects(
+    image_size=64, frames_per_session=20, seed=0, data_dir=None, progress=None
+):
+    """Draws the embedded data set, or opens it where it was drawn before.
+
+    50 objects (10 categories x 5) are filmed in 11 sessions each, every
+    session with its own background, light and motion. Sessions 3, 7 and 10
+    are the test set, as in CORe50.
+
+    Args:
+        image_size: height and width of a frame, in pixels.
+        frames_per_session: frames of a session's video.
+        seed: the objects and sessions are drawn from it.
+        data_dir: folder for the drawn files; `default_data_dir()` if `None`.
+        progress: optional function of `(done, total)` sessions drawn.
+
+    Returns:
+        Two sources `(train, test)` with one class per object, memory-mapped.
+    """
+    folder = pathlib.Path(data_dir or default_data_dir()) / "embedded_objects"
+    name = f"{image_size}px_{frames_per_session}frames_seed{seed}_v{_VERSION}"
+    path = folder / f"{name}.npy"
+    if not path.exists():
+        _draw(path, image_size, frames_per_session, seed, progress)
+    frames = np.load(path, mmap_mode="r")
+    frames = frames.reshape(-1, *frames.shape[-3:])
+    objects, sessions, _ = np.indices(
+        (drawing.NUM_OBJECTS, drawing.NUM_SESSIONS, frames_per_session)
+    ).reshape(3, -1)
+    sessions = sessions + 1
+    everything = ArraySource(frames, objects, sessions, drawing.OBJECT_NAMES)
+    is_test = np.isin(sessions, TEST_SESSIONS)
+    return (
+        everything.subset(np.flatnonzero(~is_test)),
+        everything.subset(np.flatnonzero(is_test)),
+    )
+
+
+def default_data_dir():
+    """Returns the folder where TensorFlow Datasets keeps its data too."""
+    default = os.path.join("~", "tensorflow_datasets")
+    return os.path.expanduser(os.environ.get("TFDS_DATA_DIR", default))
+
+
+def _draw(path, image_size, frames_per_session, seed, progress):
+    cells = [
+        (object_id, session)
+        for object_id in range(drawing.NUM_OBJECTS)
+        for session in range(1, drawing.NUM_SESSIONS + 1)
+    ]
+
+    def draw(cell):
+        return drawing.draw_session(*cell, frames_per_session, image_size, seed)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shape = (
+        drawing.NUM_OBJECTS,
+        drawing.NUM_SESSIONS,
+        frames_per_session,
+        image_size,
+        image_size,
+        3,
+    )
+    # Under another name until it is whole: a run that is stopped while
+    # drawing must not leave a file that the next one takes for good.
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    os.close(handle)
+    try:
+        frames = np.lib.format.open_memmap(
+            temporary, mode="w+", dtype=np.uint8, shape=shape
+        )
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            drawn = pool.map(draw, cells)
+            for done, (cell, video) in enumerate(
+                zip(cells, drawn, strict=True)
+            ):
+                frames[cell[0], cell[1] - 1] = video
+                if progress:
+                    progress(done + 1, len(cells))
+        frames.flush()
+        os.replace(temporary, path)
+    finally:
+        pathlib.Path(temporary).unlink(missing_ok=True)

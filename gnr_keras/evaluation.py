@@ -1,0 +1,173 @@
+"""What a learner knows: accuracies over a stream, and their summaries."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Accuracies on a test set at one moment, as fractions.
+
+    Attributes:
+        accuracy_whole: over the whole test set, classes not yet seen
+            included (CORe50's protocol).
+        accuracy_growing: over the patterns of the classes seen so far.
+        accuracy_by_class: for each class; NaN where the test set has none.
+    """
+
+    accuracy_whole: float
+    accuracy_growing: float
+    accuracy_by_class: np.ndarray
+
+    @classmethod
+    def from_predictions(cls, labels, predictions, seen):
+        """Compares predictions with labels.
+
+        Args:
+            labels: true classes.
+            predictions: predicted classes.
+            seen: boolean per class.
+        """
+        right = labels == predictions
+        known = seen[labels]
+        count = np.bincount(labels, minlength=len(seen))
+        hits = np.bincount(labels[right], minlength=len(seen))
+        by_class = np.full(len(seen), np.nan)
+        np.divide(hits, count, out=by_class, where=count > 0)
+        growing = float(right[known].mean()) if known.any() else float("nan")
+        return cls(float(right.mean()), growing, by_class)
+
+
+def average_accuracy(accuracies):
+    """Mean of the accuracy over the evaluations of a stream."""
+    return float(np.mean(accuracies))
+
+
+def forgetting(matrix, first_evaluation):
+    """How far classes fell below their best.
+
+    For each class, its best accuracy in any evaluation from its first
+    appearance to the last but one, less its final accuracy; the mean over
+    the classes that had appeared before the last evaluation. Negative where
+    classes got better. After Chaudhry et al., 2018.
+
+    Args:
+        matrix: accuracies, evaluations x classes.
+        first_evaluation: for each class the first evaluation at or after its
+            first appearance, or -1 for a class that never came.
+
+    Returns:
+        A float, or `None` where no class is old enough.
+    """
+    falls = [
+        matrix[first:-1, c].max() - matrix[-1, c]
+        for c, first in _old_classes(matrix, first_evaluation)
+    ]
+    return float(np.mean(falls)) if falls else None
+
+
+def backward_transfer(matrix, first_evaluation):
+    """What later experiences did to classes learned before.
+
+    For each class, its final accuracy less that at its first evaluation
+    after it appeared; the mean over the classes that had appeared before the
+    last evaluation. After Lopez-Paz and Ranzato, 2017.
+
+    Args:
+        matrix: see `forgetting`.
+        first_evaluation: see `forgetting`.
+
+    Returns:
+        A float, or `None` where no class is old enough.
+    """
+    gains = [
+        matrix[-1, c] - matrix[first, c]
+        for c, first in _old_classes(matrix, first_evaluation)
+    ]
+    return float(np.mean(gains)) if gains else None
+
+
+def forward_transfer(matrix, first_evaluation, predict_among):
+    """What a learner knows of a class before it appears.
+
+    For each class that appears after the first evaluation, its accuracy in
+    the last evaluation before, less chance (one in the number of classes);
+    the mean over these classes. After Lopez-Paz and Ranzato, 2017.
+
+    A learner that predicts among the classes seen cannot name a class that
+    it has not seen: forward transfer is undefined there, as it is where all
+    classes are in the first experience (NI).
+
+    Args:
+        matrix: see `forgetting`.
+        first_evaluation: see `forgetting`.
+        predict_among: "seen" or "all", as the learner predicts.
+
+    Returns:
+        A float, or `None` where it is undefined.
+    """
+    if predict_among == "seen":
+        return None
+    chance = 1.0 / matrix.shape[1]
+    known = [
+        matrix[first - 1, c] - chance
+        for c, first in enumerate(first_evaluation)
+        if first > 0 and not np.isnan(matrix[first - 1, c])
+    ]
+    return float(np.mean(known)) if known else None
+
+
+def _old_classes(matrix, first_evaluation):
+    last = len(matrix) - 1
+    return [
+        (c, first)
+        for c, first in enumerate(first_evaluation)
+        if 0 <= first < last and not np.isnan(matrix[-1, c])
+    ]
+
+
+class History:
+    """The evaluations of a learner over a stream.
+
+    Args:
+        stream: the `Stream` that is learned.
+        predict_among: "seen" or "all", as the learner predicts.
+    """
+
+    def __init__(self, stream, predict_among):
+        self._predict_among = predict_among
+        self._first_experience = np.full(stream.num_classes, -1)
+        for experience in reversed(stream):
+            self._first_experience[experience.classes] = experience.index
+        self.evaluated_after = []
+        self.evaluations = []
+
+    def add(self, experience_index, evaluation):
+        """Adds the evaluation made after an experience."""
+        self.evaluated_after.append(int(experience_index))
+        self.evaluations.append(evaluation)
+
+    def summary(self):
+        """Returns the figures of `results.json`, `None` where undefined."""
+        matrix = np.stack([e.accuracy_by_class for e in self.evaluations])
+        first = np.searchsorted(self.evaluated_after, self._first_experience)
+        first[self._first_experience < 0] = -1
+        whole = [e.accuracy_whole for e in self.evaluations]
+        growing = [e.accuracy_growing for e in self.evaluations]
+        return {
+            "evaluated_after": self.evaluated_after,
+            "accuracy_matrix": [
+                [None if np.isnan(value) else float(value) for value in row]
+                for row in matrix
+            ],
+            "accuracy_whole": whole,
+            "accuracy_growing": growing,
+            "final_accuracy": whole[-1],
+            "average_accuracy": average_accuracy(whole),
+            "forgetting": forgetting(matrix, first),
+            "backward_transfer": backward_transfer(matrix, first),
+            "forward_transfer": forward_transfer(
+                matrix, first, self._predict_among
+            ),
+        }

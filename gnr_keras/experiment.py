@@ -1,0 +1,126 @@
+"""An experiment: a stream, a learner and what came of it."""
+
+import platform
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import gnr_keras
+from gnr_keras import evaluation
+from gnr_keras import progress as progress_lib
+from gnr_keras import replay as replay_lib
+from gnr_keras import runs
+from gnr_keras.callbacks import CWRConsolidation
+from gnr_keras.learner import Learner
+
+
+class Experiment:
+    """Runs one learner over one stream, and measures it.
+
+    Args:
+        data: builds `(train, test)` from `(data_dir=, progress=)`.
+        stream: builds the `Stream` from `(train, test, seed=)`.
+        backbone: builds the backbone.
+        learner: builds the `Learner`.
+        consolidation: builds the `CWRConsolidation` from `(replay_sign=)`.
+        original_replay: builds the memory of runs on original data.
+        generated_replay: builds that of runs on generated data.
+        random_replay: builds that of runs on random data.
+        evaluate_every: experiences between two evaluations; there is always
+            one after the last.
+    """
+
+    def __init__(
+        self,
+        data,
+        stream,
+        backbone,
+        learner=Learner,
+        consolidation=CWRConsolidation,
+        original_replay=replay_lib.OriginalReplay,
+        generated_replay=replay_lib.GeneratedReplay,
+        random_replay=replay_lib.RandomReplay,
+        evaluate_every=1,
+    ):
+        if evaluate_every < 1:
+            raise ValueError(
+                "`evaluate_every` must be at least 1. Received: "
+                f"{evaluate_every}."
+            )
+        self._data = data
+        self._stream = stream
+        self._backbone = backbone
+        self._learner = learner
+        self._consolidation = consolidation
+        self._replays = {
+            "original": original_replay,
+            "generated": generated_replay,
+            "random": random_replay,
+        }
+        self._evaluate_every = evaluate_every
+
+    def run(self, name, seed, data_dir=None, progress=None):
+        """Learns the whole stream.
+
+        Args:
+            name: the paper's name of the run, such as "NR-GD".
+            seed: all randomness of the run comes from it.
+            data_dir: folder of the data sets.
+            progress: a `gnr_keras.progress.Progress` that is told what
+                happens.
+
+        Returns:
+            The contents of `results.json`, as a dict.
+        """
+        start = time.perf_counter()
+        run = runs.get_run(name)
+        progress = progress or progress_lib.Progress()
+        train, test = self._data(data_dir=data_dir, progress=progress.on_data)
+        data_seconds = time.perf_counter() - start
+        stream = self._stream(train, test, seed=seed)
+        learner = self._build_learner(run, stream, seed)
+        history = evaluation.History(stream, learner.predict_among)
+        progress.on_run_begin(run.name, seed, len(stream))
+        for experience in stream:
+            learner.fit(experience, callbacks=[progress.callback()])
+            if self._is_due(experience.index, len(stream)):
+                history.add(experience.index, learner.evaluate(stream.test))
+            progress.on_experience_end(experience.index, history)
+        seconds = {"data": data_seconds, **learner.seconds}
+        seconds["total"] = time.perf_counter() - start
+        return {
+            "run": run.name,
+            "seed": seed,
+            "scenario": stream.scenario,
+            "class_names": list(stream.class_names),
+            **history.summary(),
+            "versions": _versions(),
+            "seconds": {k: round(v, 3) for k, v in seconds.items()},
+        }
+
+    def _build_learner(self, run, stream, seed):
+        replay = self._replays[run.source]() if run.source else None
+        consolidation = self._consolidation(replay_sign=run.sign or "negative")
+        return self._learner(
+            self._backbone(),
+            num_classes=stream.num_classes,
+            replay=replay,
+            consolidation=consolidation,
+            seed=seed,
+        )
+
+    def _is_due(self, index, num_experiences):
+        done = index + 1
+        return done % self._evaluate_every == 0 or done == num_experiences
+
+
+def _versions():
+    return {
+        "gnr_keras": gnr_keras.__version__,
+        "python": platform.python_version(),
+        "keras": keras.__version__,
+        "tensorflow": tf.__version__,
+        "numpy": np.__version__,
+    }

@@ -1,0 +1,244 @@
+"""The generator: a conditional variational autoencoder on latents."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from gnr_keras import initialization
+from gnr_keras import losses
+
+# Spatial size below which a map is flattened instead of halved once more.
+_SMALLEST_MAP = 8
+# Patterns decoded at once by `generate`.
+_GENERATE_BATCH = 256
+
+
+@keras.saving.register_keras_serializable(package="gnr_keras")
+class ConditionalVAE(keras.Model):
+    """A conditional VAE for latents, or for raw images.
+
+    The encoder is `q(z | x, y)`: a pointwise convolution, as many halvings as
+    a map larger than 8x8 needs, and a dense layer. The decoder `p(x | z, y)`
+    mirrors it, and adds an offset per class and channel before the output
+    activation. There is no wide spatial convolution: on 8x8x512 latents a
+    step costs less than one of MobileNetV1's classifier.
+
+    There is no normalisation layer either, so nothing but the trainable
+    weights can move.
+
+    Args:
+        data_shape: shape of a pattern, `(height, width, channels)` or
+            `(units,)`.
+        num_classes: number of classes that can be asked for.
+        z_dim: dimensions of the latent space.
+        width: channels of the inner maps.
+        hidden: units of the dense layers.
+        beta: weight of the KL divergence.
+        eta: weight of the auxiliary classification.
+        output_activation: range of the data: "relu6" for MobileNet's
+            latents, "relu", "sigmoid" for images in [0, 1], "linear".
+        seed: seed of the initial weights.
+
+    Example:
+
+    >>> vae = ConditionalVAE((4, 4, 32), num_classes=5)
+    >>> vae.generate([0, 3, 3], seed=1).shape
+    (3, 4, 4, 32)
+    """
+
+    def __init__(
+        self,
+        data_shape,
+        num_classes,
+        z_dim=100,
+        width=64,
+        hidden=256,
+        beta=0.1,
+        eta=0.01,
+        output_activation="relu6",
+        seed=0,
+        name="generator",
+        **kwargs,
+    ):
+        super().__init__(name=name, **kwargs)
+        data_shape = tuple(data_shape)
+        if len(data_shape) not in (1, 3):
+            raise ValueError(
+                "`data_shape` must be (height, width, channels) or (units,). "
+                f"Received: {data_shape}."
+            )
+        self._settings = {
+            "data_shape": data_shape,
+            "num_classes": num_classes,
+            "z_dim": z_dim,
+            "width": width,
+            "hidden": hidden,
+            "beta": beta,
+            "eta": eta,
+            "output_activation": output_activation,
+            "seed": seed,
+        }
+        self.data_shape = data_shape
+        self.num_classes = num_classes
+        self.z_dim = z_dim
+        self.loss_weights = {
+            "reconstruction": 1.0,
+            "kl": beta,
+            "classification": eta,
+        }
+        self.encoder = _build_encoder(
+            data_shape, num_classes, z_dim, width, hidden
+        )
+        self.decoder = _build_decoder(
+            data_shape, num_classes, z_dim, width, hidden, output_activation
+        )
+        initialization.initialize(self.encoder, 2 * seed)
+        initialization.initialize(self.decoder, 2 * seed + 1)
+        self._decode_batch = tf.function(
+            self._decode_batch,
+            input_signature=[
+                tf.TensorSpec((None, z_dim), tf.float32),
+                tf.TensorSpec((None,), tf.int32),
+            ],
+        )
+        self.built = True
+
+    def encode(self, x, labels):
+        """Returns mean and log variance of `q(z | x, y)`."""
+        encoded = self.encoder([x, self._one_hot(labels)])
+        return ops.split(encoded, 2, axis=-1)
+
+    def decode(self, z, labels):
+        """Returns the mean of `p(x | z, y)`."""
+        return self.decoder([z, self._one_hot(labels)])
+
+    def call(self, inputs, training=None):
+        """Reconstructs patterns, given as `(x, labels)`, without noise."""
+        x, labels = inputs
+        mean, _ = self.encode(x, labels)
+        return self.decode(mean, labels)
+
+    def compute_losses(self, x, labels, noise, classifier=None):
+        """The three terms of the generator's loss, one value per pattern.
+
+        Args:
+            x: patterns.
+            labels: their classes.
+            noise: standard normal, of shape `(patterns, z_dim)`.
+            classifier: model from patterns to logits, for the auxiliary
+                classification of the reconstructions. It is called in
+                inference mode, so that its statistics stay as they are.
+
+        Returns:
+            A dict: "reconstruction" (squared error summed over units), "kl"
+            (summed over z) and "classification" (nats; zero without a
+            classifier).
+        """
+        mean, log_variance = self.encode(x, labels)
+        z = mean + ops.exp(0.5 * log_variance) * noise
+        reconstruction = self.decode(z, labels)
+        if classifier is None:
+            classification = ops.zeros(ops.shape(x)[:1])
+        else:
+            logits = classifier(reconstruction, training=False)
+            classification = losses.cross_entropy(labels, logits)
+        return {
+            "reconstruction": losses.squared_error(x, reconstruction),
+            "kl": losses.kl_to_standard_normal(mean, log_variance),
+            "classification": classification,
+        }
+
+    def generate(self, labels, seed):
+        """Draws one pattern of each given class.
+
+        Args:
+            labels: the classes wanted.
+            seed: integer; the same seed and labels give the same patterns.
+
+        Returns:
+            An array of patterns in half precision.
+        """
+        labels = np.asarray(labels, np.int32)
+        if labels.size and not (
+            labels.min() >= 0 and labels.max() < self.num_classes
+        ):
+            raise ValueError(
+                f"Labels must lie in [0, {self.num_classes}). Received: "
+                f"{labels.min()} to {labels.max()}."
+            )
+        z = np.random.default_rng(seed).standard_normal(
+            (len(labels), self.z_dim), dtype=np.float32
+        )
+        patterns = np.empty((len(labels), *self.data_shape), np.float16)
+        for start in range(0, len(labels), _GENERATE_BATCH):
+            part = slice(start, start + _GENERATE_BATCH)
+            patterns[part] = self._decode_batch(z[part], labels[part]).numpy()
+        return patterns
+
+    def get_config(self):
+        return {**super().get_config(), **self._settings}
+
+    def _decode_batch(self, z, labels):
+        return tf.cast(self.decode(z, labels), tf.float16)
+
+    def _one_hot(self, labels):
+        return ops.one_hot(labels, self.num_classes, dtype="float32")
+
+
+def _build_encoder(data_shape, num_classes, z_dim, width, hidden):
+    x = inputs = keras.Input(data_shape, name="x")
+    classes = keras.Input((num_classes,), name="classes")
+    if len(data_shape) == 3:
+        x = keras.layers.Conv2D(width, 1, activation="relu")(x)
+        for _ in _halvings(data_shape):
+            x = keras.layers.Conv2D(
+                width, 3, strides=2, padding="same", activation="relu"
+            )(x)
+        x = keras.layers.Flatten()(x)
+    x = keras.layers.Concatenate()([x, classes])
+    x = keras.layers.Dense(hidden, activation="relu")(x)
+    x = keras.layers.Dense(2 * z_dim)(x)
+    return keras.Model([inputs, classes], x, name="encoder")
+
+
+def _build_decoder(
+    data_shape, num_classes, z_dim, width, hidden, output_activation
+):
+    z = keras.Input((z_dim,), name="z")
+    classes = keras.Input((num_classes,), name="classes")
+    x = keras.layers.Concatenate()([z, classes])
+    x = keras.layers.Dense(hidden, activation="relu")(x)
+    if len(data_shape) == 3:
+        sizes = _halvings(data_shape)
+        rows, columns = sizes[-1] if sizes else data_shape[:2]
+        x = keras.layers.Dense(rows * columns * width, activation="relu")(x)
+        x = keras.layers.Reshape((rows, columns, width))(x)
+        for target in [*sizes[-2::-1], data_shape[:2]] if sizes else []:
+            x = keras.layers.UpSampling2D(2)(x)
+            x = keras.layers.Conv2D(
+                width, 3, padding="same", activation="relu"
+            )(x)
+            # Doubling an odd size that was halved upwards gives one too many.
+            x = keras.layers.Cropping2D(
+                ((0, x.shape[1] - target[0]), (0, x.shape[2] - target[1]))
+            )(x)
+        x = keras.layers.Conv2D(data_shape[-1], 1)(x)
+        offset = keras.layers.Dense(data_shape[-1], use_bias=False)(classes)
+        offset = keras.layers.Reshape((1, 1, data_shape[-1]))(offset)
+    else:
+        x = keras.layers.Dense(data_shape[-1])(x)
+        offset = keras.layers.Dense(data_shape[-1], use_bias=False)(classes)
+    x = keras.layers.Add()([x, offset])
+    x = keras.layers.Activation(output_activation)(x)
+    return keras.Model([z, classes], x, name="decoder")
+
+
+def _halvings(data_shape):
+    """Sizes of the maps after each halving, down to the smallest."""
+    rows, columns = data_shape[:2]
+    sizes = []
+    while max(rows, columns) > _SMALLEST_MAP:
+        rows, columns = -(-rows // 2), -(-columns // 2)
+        sizes.append((rows, columns))
+    return sizes

@@ -1,0 +1,183 @@
+"""Every gin registration, in one place that only scripts import.
+
+The modules that other projects import know nothing of gin.
+"""
+
+import contextlib
+import difflib
+import inspect
+import pathlib
+import re
+
+import keras
+
+import gin
+from gnr_keras import backbones
+from gnr_keras import callbacks
+from gnr_keras import datasets
+from gnr_keras import experiment
+from gnr_keras import generator
+from gnr_keras import learner
+from gnr_keras import replay
+from gnr_keras import streams
+from gnr_keras import trainers
+
+
+def adam(learning_rate, beta_1, beta_2):
+    """Builds Adam with the values that the paper names, all required."""
+    return keras.optimizers.Adam(learning_rate, beta_1, beta_2)
+
+
+_CONFIGURABLES = {
+    configurable.__name__: configurable
+    for configurable in (
+        adam,
+        backbones.mobilenet_v1,
+        callbacks.BatchRenormalizationSchedule,
+        callbacks.CWRConsolidation,
+        datasets.embedded_objects,
+        experiment.Experiment,
+        generator.ConditionalVAE,
+        learner.Learner,
+        replay.GeneratedReplay,
+        replay.OriginalReplay,
+        replay.RandomReplay,
+        streams.new_classes,
+        streams.new_instances,
+        streams.new_instances_and_classes,
+        trainers.ClassifierTrainer,
+        trainers.GeneratorTrainer,
+        trainers.Phase,
+    )
+}
+
+# What no file may leave to a default.
+_REQUIRED = (
+    "Experiment.data",
+    "Experiment.stream",
+    "Experiment.backbone",
+    "Experiment.learner",
+    "Experiment.evaluate_every",
+    "Learner.latent_layer",
+    "Learner.first",
+    "Learner.following",
+    "Learner.trainer",
+    "first/Phase.epochs",
+    "first/Phase.learning_rate_features",
+    "first/Phase.learning_rate_head",
+    "following/Phase.epochs",
+    "following/Phase.learning_rate_features",
+    "following/Phase.learning_rate_head",
+    "ClassifierTrainer.batch_size",
+    "ClassifierTrainer.momentum",
+    "ClassifierTrainer.weight_decay",
+    "OriginalReplay.memory_size",
+    "GeneratedReplay.memory_size",
+    "RandomReplay.memory_size",
+    "ConditionalVAE.z_dim",
+    "ConditionalVAE.beta",
+    "ConditionalVAE.eta",
+    "GeneratorTrainer.epochs",
+    "GeneratorTrainer.batch_size",
+    "GeneratorTrainer.optimizer",
+)
+
+for _name, _configurable in _CONFIGURABLES.items():
+    gin.external_configurable(_configurable, _name)
+
+
+def configure(gin_files, gin_bindings=(), search_path=None):
+    """Reads gin files and bindings, in place of all read before.
+
+    Args:
+        gin_files: paths of gin files.
+        gin_bindings: bindings such as "first/Phase.epochs = 8".
+        search_path: folder that files and includes are looked up in too.
+
+    Raises:
+        ValueError: for an unknown file, name or value, or where an essential
+            value is missing.
+    """
+    gin.clear_config()
+    if search_path is not None:
+        gin.add_config_file_search_path(str(search_path))
+    if not gin_files:
+        raise ValueError(
+            "No gin file was given; expected at least one, such as "
+            "--gin_file=gin/quickstart.gin."
+        )
+    try:
+        gin.parse_config_files_and_bindings(
+            list(gin_files),
+            list(gin_bindings),
+            print_includes_and_imports=False,
+        )
+    except OSError as error:
+        raise ValueError(_unknown_file(error, search_path)) from error
+    except (ValueError, SyntaxError) as error:
+        raise ValueError(f"{error}{_suggestion(str(error))}") from error
+    missing = [name for name in _REQUIRED if not _is_bound(name)]
+    if missing:
+        raise ValueError(
+            "These values have no default and are not bound: "
+            f"{', '.join(missing)}. Bind them in the gin file or with "
+            "--gin_bindings."
+        )
+
+
+@contextlib.contextmanager
+def run_scope(run):
+    """Lets bindings for one run take effect, such as `NR_RD/Learner.x`."""
+    with gin.config_scope(run.replace("-", "_")):
+        yield
+
+
+def build_experiment():
+    """Returns the `Experiment` that the configuration describes."""
+    return gin.get_configurable("Experiment")()
+
+
+def operative_config():
+    """Returns all values that were used, as the text of a gin file."""
+    return gin.operative_config_str()
+
+
+def _is_bound(name):
+    try:
+        gin.query_parameter(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _unknown_file(error, search_path):
+    folder = pathlib.Path(search_path or ".")
+    known = sorted(str(p.relative_to(folder)) for p in folder.rglob("*.gin"))
+    wanted = re.search(r"Unable to open file: (\S+?)\.? ", f"{error} ")
+    name = pathlib.Path(wanted.group(1)).name if wanted else ""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{str(error).strip()}{hint} Known files: {', '.join(known)}."
+
+
+def _suggestion(message):
+    """Names the nearest configurable or parameter, where gin names none."""
+    parameter = re.search(
+        r"Configurable '([^']+)' doesn't have a parameter named '([^']+)'",
+        message,
+    )
+    configurable = re.search(
+        r"No configurable matching[^']*'@?([^'(]+)", message
+    )
+    if parameter:
+        owner = parameter.group(1).split(".")[-1]
+        known = list(inspect.signature(_CONFIGURABLES[owner]).parameters)
+        wanted = parameter.group(2)
+    elif configurable:
+        known = list(_CONFIGURABLES)
+        wanted = configurable.group(1).split("/")[-1]
+    else:
+        return ""
+    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{hint} Known names: {', '.join(known)}."

@@ -1,0 +1,126 @@
+"""Keras layers of the package."""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+# Options of the parent class that mean nothing here.
+_REPLACED = ("momentum", "renorm", "renorm_clipping", "renorm_momentum")
+
+
+@keras.saving.register_keras_serializable(package="gnr_keras")
+class BatchRenormalization(keras.layers.BatchNormalization):
+    """Batch renormalisation whose limits can move while it trains.
+
+    In training, with batch statistics `mean_B`, `std_B` and moving ones
+    `mean`, `std`:
+
+        r = clip(std_B / std, 1 / r_max, r_max)
+        d = clip((mean_B - mean) / std, -d_max, d_max)
+        y = gamma * ((x - mean_B) / std_B * r + d) + beta
+        mean += update_rate * (mean_B - mean)
+        std  += update_rate * (std_B - std)
+
+    with no gradient through `r` and `d`, and `std = sqrt(variance + epsilon)`.
+    With `r_max=1, d_max=0` this is batch normalisation. In inference it
+    always is, and the variables have the names and the meaning of
+    `keras.layers.BatchNormalization`, so a pretrained layer's weights fit.
+
+    `r_max`, `d_max` and `update_rate` are variables: assigning to them, as
+    `gnr_keras.callbacks.BatchRenormalizationSchedule` does, changes neither
+    the graph nor the number of traces. Under `tf.distribute` the batch
+    statistics are those of the global batch, so all replicas hold the same
+    moving statistics.
+
+    Args:
+        r_max: upper limit of the scale correction, at least 1.
+        d_max: limit of the shift correction, at least 0.
+        update_rate: share of the batch statistics in the moving ones.
+        **kwargs: of `keras.layers.BatchNormalization` (`axis`, `epsilon`,
+            `center`, `scale`, initializers, ...).
+
+    Example:
+
+    >>> layer = BatchRenormalization(r_max=1.25, d_max=0.5)
+    >>> layer(np.ones((8, 4), "float32"), training=True).shape
+    TensorShape([8, 4])
+
+    Reference:
+        Ioffe, "Batch Renormalization: Towards Reducing Minibatch Dependence
+        in Batch-Normalized Models", 2017.
+    """
+
+    def __init__(self, r_max=1.0, d_max=0.0, update_rate=0.01, **kwargs):
+        unused = sorted(set(kwargs) & set(_REPLACED))
+        if unused:
+            raise ValueError(
+                f"BatchRenormalization has no {unused}; use `r_max`, `d_max` "
+                "and `update_rate`."
+            )
+        if r_max < 1 or d_max < 0 or not 0 <= update_rate <= 1:
+            raise ValueError(
+                "Expected r_max >= 1, d_max >= 0 and update_rate in [0, 1]. "
+                f"Received: r_max={r_max}, d_max={d_max}, "
+                f"update_rate={update_rate}."
+            )
+        super().__init__(**kwargs)
+        self._initial = {
+            "r_max": float(r_max),
+            "d_max": float(d_max),
+            "update_rate": float(update_rate),
+        }
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        for name, value in self._initial.items():
+            variable = self.add_weight(
+                name=name,
+                shape=(),
+                initializer=keras.initializers.Constant(value),
+                trainable=False,
+                autocast=False,
+            )
+            setattr(self, name, variable)
+
+    def call(self, inputs, training=None, mask=None):
+        if mask is not None:
+            raise ValueError("BatchRenormalization takes no mask.")
+        if not (training and self.trainable):
+            return super().call(inputs, training=False)
+        # Half-precision activations overflow when squared.
+        x = ops.cast(inputs, "float32")
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        batch_mean, batch_variance = ops.moments(
+            x, axes=self._reduction_axes, synchronized=replicas > 1
+        )
+        batch_std = ops.sqrt(batch_variance + self.epsilon)
+        std = ops.sqrt(self.moving_variance + self.epsilon)
+        r = ops.clip(batch_std / std, 1.0 / self.r_max, self.r_max)
+        d = (batch_mean - self.moving_mean) / std
+        d = ops.clip(d, -self.d_max, self.d_max)
+        r, d = ops.stop_gradient(r), ops.stop_gradient(d)
+
+        scale = r * self.gamma if self.scale else r
+        offset = d * self.gamma if self.scale else d
+        offset = offset + self.beta if self.center else offset
+        outputs = ops.batch_normalization(
+            x,
+            batch_mean,
+            batch_variance,
+            axis=self.axis,
+            offset=offset,
+            scale=scale,
+            epsilon=self.epsilon,
+        )
+
+        rate = self.update_rate
+        self.moving_mean.assign_add(rate * (batch_mean - self.moving_mean))
+        new_std = std + rate * (batch_std - std)
+        self.moving_variance.assign(ops.square(new_std) - self.epsilon)
+        return ops.cast(outputs, self.compute_dtype)
+
+    def get_config(self):
+        config = super().get_config()
+        for name in _REPLACED:
+            config.pop(name, None)
+        return {**config, **self._initial}

@@ -1,0 +1,305 @@
+"""The learner: the paper's Algorithm 2, one experience at a time."""
+
+import time
+import weakref
+from collections import defaultdict
+from contextlib import contextmanager
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras import backbones
+from gnr_keras import batches
+from gnr_keras import callbacks as callbacks_lib
+from gnr_keras import evaluation
+from gnr_keras import initialization
+from gnr_keras import replay as replay_lib
+from gnr_keras import trainers
+from gnr_keras.datasets.source import as_source
+
+HEAD = "head"
+
+
+class Learner:
+    """Learns classes and instances as they come, with or without replay.
+
+    Args:
+        backbone: functional `keras.Model` from images to features. It is
+            cloned, and itself left as it is; feature maps are pooled.
+        latent_layer: name of the layer at which the backbone is split. What
+            is below, the front, is frozen after the first experience.
+        num_classes: rows of the head.
+        replay: an `OriginalReplay`, `GeneratedReplay` or `RandomReplay`, or
+            `None` to learn without.
+        consolidation: a `CWRConsolidation`; its `replay_sign` says whether
+            replayed patterns teach their classes or are only negatives.
+        first: `Phase` of the first experience, which trains the whole
+            network.
+        following: `Phase` of all later ones.
+        trainer: builds the `ClassifierTrainer` from `(model, front, back,
+            head)`.
+        batch_renormalization: a `BatchRenormalizationSchedule`: the
+            backbone's batch normalisation becomes batch renormalisation.
+            `None` leaves it.
+        head_bias: whether the head has a bias.
+        predict_among: "seen" predicts among the classes seen so far, "all"
+            among all rows (a row never trained is zero, and beats negative
+            logits).
+        initialize: whether the backbone's weights are drawn anew from
+            `seed`; otherwise they are kept, as for a pretrained one.
+        inference_batch_size: images in a batch when nothing is trained.
+        seed: all randomness of the learner comes from it.
+
+    Example:
+
+    ```python
+    learner = Learner(backbone, "conv5_4/dw", stream.num_classes)
+    for experience in stream:
+        learner.fit(experience)
+    print(learner.evaluate(stream.test).accuracy_whole)
+    ```
+    """
+
+    def __init__(
+        self,
+        backbone,
+        latent_layer,
+        num_classes,
+        replay=None,
+        consolidation=None,
+        first=trainers.Phase(4, 1e-3, 1e-3),
+        following=trainers.Phase(4, 5e-5, 5e-4),
+        trainer=trainers.ClassifierTrainer,
+        batch_renormalization=None,
+        head_bias=False,
+        predict_among="seen",
+        initialize=False,
+        inference_batch_size=256,
+        seed=0,
+    ):
+        if predict_among not in ("seen", "all"):
+            raise ValueError(
+                '`predict_among` must be "seen" or "all". Received: '
+                f"{predict_among!r}."
+            )
+        self.num_classes = num_classes
+        self.replay = replay
+        self.consolidation = consolidation or callbacks_lib.CWRConsolidation()
+        self.first = first
+        self.following = following
+        self.predict_among = predict_among
+        self.inference_batch_size = inference_batch_size
+        self.seconds = defaultdict(float)
+        self.seen = np.zeros(num_classes, bool)
+        self.experiences_learned = 0
+        self._batch_renormalization = batch_renormalization
+        self._rng = np.random.default_rng(seed)
+        self._strategy = tf.distribute.get_strategy()
+        self._test_latents = weakref.WeakKeyDictionary()
+        with self._strategy.scope():
+            self._build_model(
+                backbone, latent_layer, head_bias, initialize, seed
+            )
+            self.trainer = trainer(self.model, self.front, self.back, HEAD)
+            if replay is not None:
+                batches.check_replay_per_batch(
+                    replay.replay_per_batch, self.trainer.batch_size
+                )
+                replay.build(
+                    self.front.output_shape[1:], num_classes, self.back, seed
+                )
+        self._extract = tf.function(
+            self._extract,
+            input_signature=[tf.TensorSpec(self.front.input_shape, tf.float32)],
+        )
+        self._predict = tf.function(
+            self._predict,
+            input_signature=[
+                tf.TensorSpec(self.back.input_shape, tf.float16),
+                tf.TensorSpec((num_classes,), tf.bool),
+            ],
+        )
+
+    def fit(self, experience, callbacks=()):
+        """Learns one experience: one turn of Algorithm 2's loop.
+
+        Args:
+            experience: an `Experience`, a `Source` or a tuple
+                `(images, labels)`.
+            callbacks: Keras callbacks; they see one training of the
+                classifier.
+        """
+        data = self._check_data(experience)
+        if self.experiences_learned == 0:
+            latents, memory = self._fit_first(data, callbacks)
+        else:
+            latents, memory = self._fit_following(data, callbacks)
+        self.seen[np.unique(data.labels)] = True
+        if self.replay is not None:
+            with self._timed("generator"):
+                self.replay.update(latents, data.labels, memory, self._rng)
+        self.experiences_learned += 1
+
+    def evaluate(self, data):
+        """Tests the learner on all of `data`.
+
+        The latents of a test set are kept as long as it is, since the front
+        does not change any more.
+
+        Args:
+            data: a `Source` or a tuple `(images, labels)`.
+
+        Returns:
+            An `Evaluation`.
+        """
+        data = self._check_data(data)
+        predictions = self.predict(data)
+        return evaluation.Evaluation.from_predictions(
+            data.labels, predictions, self.seen
+        )
+
+    def predict(self, data):
+        """Returns the class predicted for each image of `data`."""
+        data = as_source(data)
+        latents = self._test_latents.get(data)
+        if latents is None:
+            latents = self._latents_of(data)
+            if self.experiences_learned:
+                self._test_latents[data] = latents
+        with self._timed("evaluation"):
+            allowed = self.seen
+            if self.predict_among == "all" or not allowed.any():
+                allowed = np.ones_like(self.seen)
+            parts = [
+                self._predict(part, allowed).numpy()
+                for part in self._batches_of(latents)
+            ]
+        return np.concatenate(parts)
+
+    def _fit_first(self, data, callbacks):
+        with self._timed("classifier"):
+            self.consolidation.begin_experience(data.labels)
+            self.trainer.fit_images(
+                data, self.first, self._rng, self._callbacks(callbacks)
+            )
+        if self.replay is None:
+            return None, None
+        return self._latents_of(data), self.replay.empty()
+
+    def _fit_following(self, data, callbacks):
+        share, memory = self._replay_memory(data)
+        latents = self._latents_of(data)
+        with self._timed("classifier"):
+            self.consolidation.begin_experience(data.labels, memory.labels)
+            self.trainer.fit_latents(
+                latents,
+                data.labels,
+                memory,
+                share,
+                self.following,
+                self._rng,
+                self._callbacks(callbacks),
+            )
+        return latents, memory
+
+    def _replay_memory(self, data):
+        """Populates the memory M, and shares the batch with it."""
+        if self.replay is None:
+            empty = np.zeros((0, *self.front.output_shape[1:]), np.float16)
+            return 0, replay_lib.Memory(empty, np.zeros((0,), np.int32))
+        with self._timed("replay"):
+            share = batches.replay_share(
+                len(data),
+                self.replay.memory_size,
+                self.trainer.batch_size,
+                self.replay.replay_per_batch,
+            )
+            steps = self.trainer.steps_per_epoch(len(data), share)
+            memory = self.replay.populate(
+                np.flatnonzero(self.seen),
+                np.unique(data.labels),
+                steps * self.following.epochs * share,
+                self._rng,
+            )
+        return (share if len(memory) else 0), memory
+
+    def _callbacks(self, extra):
+        own = [self.consolidation]
+        if self._batch_renormalization is not None:
+            own.append(self._batch_renormalization)
+        return [*own, *extra]
+
+    def _latents_of(self, data):
+        """Runs the front once over `data`; latents in half precision."""
+        with self._timed("front"):
+            parts = []
+            size = self.inference_batch_size
+            for images, _ in data.batches(np.arange(len(data)), size):
+                parts.append(self._extract(tf.cast(images, tf.float32)).numpy())
+            latents = np.concatenate(parts)
+        if not np.isfinite(latents).all():
+            raise ValueError(
+                "The latents are not finite in half precision. Either the "
+                "first experience diverged (lower its learning rates) or "
+                f"{self.front.output_names} exceeds 65504: split after a "
+                "normalisation or a bounded activation."
+            )
+        return latents
+
+    def _extract(self, images):
+        return tf.cast(self.front(images, training=False), tf.float16)
+
+    def _predict(self, latents, allowed):
+        logits = self.back(tf.cast(latents, tf.float32), training=False)
+        logits = tf.where(allowed, logits, logits.dtype.min)
+        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+
+    def _batches_of(self, array):
+        for start in range(0, len(array), self.inference_batch_size):
+            yield array[start : start + self.inference_batch_size]
+
+    def _build_model(self, backbone, latent_layer, head_bias, initialize, seed):
+        backbone = backbones.clone(
+            backbone,
+            batch_renormalization=self._batch_renormalization is not None,
+            seed=seed,
+        )
+        features = backbone.outputs[0]
+        if len(features.shape) == 4:
+            features = keras.layers.GlobalAveragePooling2D(name="pool")(
+                features
+            )
+        head = keras.layers.Dense(
+            self.num_classes, use_bias=head_bias, name=HEAD
+        )
+        self.model = keras.Model(
+            backbone.inputs[0], head(features), name="classifier"
+        )
+        if initialize:
+            initialization.initialize(self.model, seed)
+        self.front, self.back = backbones.split(self.model, latent_layer)
+
+    def _check_data(self, data):
+        data = as_source(getattr(data, "data", data))
+        if not len(data):
+            raise ValueError("There are no patterns to learn or to test.")
+        expected = self.model.input_shape[1:]
+        if tuple(data.image_shape) != tuple(expected):
+            raise ValueError(
+                f"The backbone takes images of shape {expected}. Received: "
+                f"{data.image_shape}. Resize the images, or build the "
+                "backbone for this size."
+            )
+        if data.labels.max() >= self.num_classes:
+            raise ValueError(
+                f"The learner has {self.num_classes} classes, numbered from "
+                f"0. Received: class {data.labels.max()}."
+            )
+        return data
+
+    @contextmanager
+    def _timed(self, phase):
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] += time.perf_counter() - start

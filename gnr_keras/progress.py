@@ -1,0 +1,112 @@
+"""What a person sees while a stream is learned."""
+
+import time
+
+import keras
+
+
+class Progress:
+    """Is told what an experiment does; this one keeps it to itself."""
+
+    def on_data(self, done, total):
+        """`done` of `total` parts of the data set are drawn."""
+
+    def on_run_begin(self, run, seed, num_experiences):
+        """A run starts."""
+
+    def callback(self):
+        """Returns a Keras callback for one training of the classifier."""
+        return keras.callbacks.Callback()
+
+    def on_experience_end(self, index, history):
+        """Experience `index` is learned and, where due, evaluated."""
+
+
+class ConsoleProgress(Progress):
+    """Writes one line per experience; on a terminal it moves meanwhile.
+
+    Args:
+        stream: text stream to write to, such as `sys.stderr`.
+        num_runs: runs that will follow each other, for the time left.
+    """
+
+    def __init__(self, stream, num_runs=1):
+        self._stream = stream
+        self._num_runs = num_runs
+        self._runs_begun = 0
+        self._live = stream.isatty()
+        self._width = 0
+
+    def on_data(self, done, total):
+        if self._live or done == total:
+            self._write(f"drawing the data set: {done}/{total} sessions")
+        if done == total:
+            self._end_line()
+
+    def on_run_begin(self, run, seed, num_experiences):
+        self._runs_begun += 1
+        self._title = f"{run} seed {seed}"
+        self._num_experiences = num_experiences
+        self._experience = 0
+        self._training = ""
+        self._accuracy = "-"
+        self._starts = [time.perf_counter()]
+
+    def callback(self):
+        return _EpochCallback(self)
+
+    def on_epoch(self, epoch, epochs, loss):
+        self._training = f"epoch {epoch}/{epochs} | loss {loss:.4f}"
+        if self._live:
+            self._write(self._line())
+
+    def on_experience_end(self, index, history):
+        self._experience = index + 1
+        self._starts.append(time.perf_counter())
+        if history.evaluations:
+            self._accuracy = f"{history.evaluations[-1].accuracy_whole:.1%}"
+        self._write(self._line())
+        self._end_line()
+
+    def _line(self):
+        shown = min(self._experience + 1, self._num_experiences)
+        if len(self._starts) == self._experience + 1 and self._experience:
+            shown = self._experience
+        return (
+            f"{self._title} | experience {shown}/{self._num_experiences} | "
+            f"{self._training} | accuracy {self._accuracy} | "
+            f"{self._time_left()} left"
+        )
+
+    def _time_left(self):
+        """Later experiences cost alike, the first one more than those."""
+        starts = self._starts
+        if len(starts) < 2:
+            return "?"
+        first = starts[1] - starts[0]
+        later = (starts[-1] - starts[1]) / max(len(starts) - 2, 1)
+        left = (self._num_experiences - len(starts) + 1) * later
+        run = first + (self._num_experiences - 1) * later
+        left += (self._num_runs - self._runs_begun) * run
+        minutes, seconds = divmod(round(left), 60)
+        return f"{minutes}:{seconds:02d}"
+
+    def _write(self, text):
+        padding = " " * max(self._width - len(text), 0)
+        self._stream.write(("\r" if self._live else "") + text + padding)
+        self._stream.flush()
+        self._width = len(text)
+
+    def _end_line(self):
+        self._stream.write("\n")
+        self._stream.flush()
+        self._width = 0
+
+
+class _EpochCallback(keras.callbacks.Callback):
+    def __init__(self, progress):
+        super().__init__()
+        self._progress = progress
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._progress.on_epoch(epoch + 1, self.params["epochs"], logs["loss"])

@@ -1,0 +1,261 @@
+"""Streams of experiences: NC, NI and NIC from any labelled source.
+
+The definitions are those of the paper's section 2, and every stream is
+checked against the one that it claims.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from gnr_keras.datasets import source as source_lib
+
+SCENARIOS = ("NC", "NI", "NIC")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Experience:
+    """Images and labels that are visible only now.
+
+    Attributes:
+        index: position in the stream, from 0.
+        data: the patterns, as a `Source`; loaded only when trained on.
+    """
+
+    index: int
+    data: source_lib.Source
+
+    @property
+    def classes(self):
+        """The classes of this experience, in increasing order."""
+        return np.unique(self.data.labels)
+
+    def __len__(self):
+        return len(self.data)
+
+
+class Stream(Sequence):
+    """An ordered list of experiences, with the test set beside it.
+
+    Args:
+        scenario: "NC", "NI" or "NIC"; its definition is checked.
+        train: the source that the experiences are cut from, or a tuple
+            `(images, labels)` or `(images, labels, sessions)`.
+        test: the test set, likewise.
+        indices: for each experience, the positions of its patterns in
+            `train`.
+    """
+
+    def __init__(self, scenario, train, test, indices):
+        train, test = _check_sources(train, test)
+        if not len(indices):
+            raise ValueError("A stream needs at least one experience.")
+        for k, chosen in enumerate(indices):
+            if not len(chosen):
+                raise ValueError(
+                    f"Experience {k} of {len(indices)} is empty: every "
+                    "experience needs at least one pattern. Ask for fewer "
+                    "experiences or give more data."
+                )
+        self.scenario = scenario
+        self.train = train
+        self.test = test
+        self._experiences = [
+            Experience(k, train.subset(chosen))
+            for k, chosen in enumerate(indices)
+        ]
+        check_scenario(scenario, [e.classes for e in self._experiences])
+
+    def __getitem__(self, index):
+        return self._experiences[index]
+
+    def __len__(self):
+        return len(self._experiences)
+
+    @property
+    def num_classes(self):
+        return self.train.num_classes
+
+    @property
+    def class_names(self):
+        return self.train.class_names
+
+    @property
+    def image_shape(self):
+        return self.train.image_shape
+
+
+def new_classes(
+    train, test, first_classes, classes_per_experience, seed=0, class_order=None
+):
+    """Builds an NC stream: each experience brings classes never seen before.
+
+    Args:
+        train: training source, or a tuple `(images, labels)`.
+        test: test source, likewise.
+        first_classes: number of classes of the first experience.
+        classes_per_experience: number of classes of each later one.
+        seed: the order of the classes is drawn from it.
+        class_order: optional order of the classes, instead of a drawn one.
+
+    Returns:
+        A `Stream`.
+    """
+    train, test = _check_sources(train, test)
+    classes = np.unique(train.labels)
+    if class_order is None:
+        class_order = np.random.default_rng(seed).permutation(classes)
+    elif sorted(class_order) != classes.tolist():
+        raise ValueError(
+            "`class_order` must name each class of the training data once. "
+            f"Received: {list(class_order)}; classes: {classes.tolist()}."
+        )
+    later = len(classes) - first_classes
+    if first_classes < 1 or classes_per_experience < 1 or later < 0:
+        raise ValueError(
+            f"{len(classes)} classes cannot be cut into a first experience of "
+            f"{first_classes} and later ones of {classes_per_experience}. "
+            "Both numbers must be at least 1 and the first at most the number "
+            "of classes."
+        )
+    if later % classes_per_experience:
+        raise ValueError(
+            f"The {later} classes after the first experience do not divide "
+            f"into experiences of {classes_per_experience}."
+        )
+    cuts = range(first_classes, len(classes), classes_per_experience)
+    indices = [
+        np.flatnonzero(np.isin(train.labels, group))
+        for group in np.split(np.asarray(class_order), list(cuts))
+    ]
+    return Stream("NC", train, test, indices)
+
+
+def new_instances(train, test, seed=0):
+    """Builds an NI stream: one session of all classes in each experience.
+
+    Args:
+        train: training source with sessions.
+        test: test source.
+        seed: the order of the sessions is drawn from it.
+
+    Returns:
+        A `Stream`.
+    """
+    train, test = _check_sources(train, test)
+    sessions = np.unique(_sessions_of(train, "NI"))
+    order = np.random.default_rng(seed).permutation(sessions)
+    indices = [np.flatnonzero(train.sessions == session) for session in order]
+    return Stream("NI", train, test, indices)
+
+
+def new_instances_and_classes(
+    train, test, first_sequences, sequences_per_experience, seed=0
+):
+    """Builds an NIC stream from sequences: one class in one session each.
+
+    As in CORe50's NICv2, the sequences of the first experience are of
+    different classes, and the rest follows in random order.
+
+    Args:
+        train: training source with sessions.
+        test: test source.
+        first_sequences: number of sequences (= classes) of the first
+            experience.
+        sequences_per_experience: number of sequences of each later one.
+        seed: the order of the sequences is drawn from it.
+
+    Returns:
+        A `Stream`.
+    """
+    train, test = _check_sources(train, test)
+    sessions = _sessions_of(train, "NIC")
+    cells = np.unique(np.stack([train.labels, sessions], axis=1), axis=0)
+    cells = np.random.default_rng(seed).permutation(cells)
+    first_of_class = np.unique(cells[:, 0], return_index=True)[1]
+    if not 1 <= first_sequences <= len(first_of_class):
+        raise ValueError(
+            "The first experience takes sequences of different classes: "
+            f"expected 1 to {len(first_of_class)}, received "
+            f"first_sequences={first_sequences}."
+        )
+    if sequences_per_experience < 1:
+        raise ValueError(
+            "`sequences_per_experience` must be at least 1. Received: "
+            f"{sequences_per_experience}."
+        )
+    first = np.sort(first_of_class)[:first_sequences]
+    rest = np.delete(cells, first, axis=0)
+    cuts = range(sequences_per_experience, len(rest), sequences_per_experience)
+    groups = [cells[first], *np.split(rest, list(cuts))]
+    where = {}
+    for i, cell in enumerate(zip(train.labels, sessions, strict=True)):
+        where.setdefault(cell, []).append(i)
+    indices = [
+        np.concatenate([where[label, session] for label, session in group])
+        for group in groups
+        if len(group)
+    ]
+    return Stream("NIC", train, test, indices)
+
+
+def check_scenario(scenario, classes):
+    """Raises `ValueError` where a stream is not what it claims to be.
+
+    Args:
+        scenario: "NC", "NI" or "NIC".
+        classes: the classes of each experience, in the order of the stream.
+    """
+    if scenario not in SCENARIOS:
+        raise ValueError(
+            f"Unknown scenario {scenario!r}; expected one of {SCENARIOS}."
+        )
+    classes = [set(np.asarray(c).tolist()) for c in classes]
+    first, seen, repeats = classes[0], set(), False
+    for k, current in enumerate(classes):
+        repeated = current & seen
+        repeats = repeats or bool(repeated)
+        if scenario == "NC" and repeated:
+            raise ValueError(
+                f"Not an NC stream: experience {k} repeats the classes "
+                f"{sorted(repeated)} of earlier experiences. Give each class "
+                'to one experience, or declare the stream as "NIC".'
+            )
+        if scenario == "NI" and not current <= first:
+            raise ValueError(
+                f"Not an NI stream: experience {k} holds the classes "
+                f"{sorted(current - first)}, which are not in the first "
+                'experience. Declare it as "NIC", or put every class there.'
+            )
+        seen |= current
+    if scenario == "NIC" and not (repeats and seen - first):
+        lacks = "a class after the first" if repeats else "a class again"
+        raise ValueError(
+            f"Not an NIC stream: no experience brings {lacks}. Declare it as "
+            f'"{"NI" if repeats else "NC"}".'
+        )
+
+
+def _check_sources(train, test):
+    train, test = source_lib.as_source(train), source_lib.as_source(test)
+    if train.image_shape != test.image_shape:
+        raise ValueError(
+            "Training and test images must have one size. Received: "
+            f"{train.image_shape} and {test.image_shape}."
+        )
+    if test.labels.max(initial=0) >= train.num_classes:
+        raise ValueError(
+            f"The test set holds class {test.labels.max()}, but the training "
+            f"data has {train.num_classes} classes, numbered from 0."
+        )
+    return train, test
+
+
+def _sessions_of(train, scenario):
+    if train.sessions is None:
+        raise ValueError(
+            f"An {scenario} stream is cut by sessions, and this source has "
+            "none. Give `sessions`, one integer per pattern."
+        )
+    return train.sessions

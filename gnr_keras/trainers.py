@@ -1,0 +1,469 @@
+"""Training loops of classifier and generator: `tf.function` steps.
+
+A call of the compiled function runs many steps, over patterns that it gathers
+from tensors; class sets, sizes and rates are arguments or variables. So there
+is one trace for all experiences, and no return to Python at each step. The
+callbacks see what they see under `model.fit` with `steps_per_execution`.
+
+Under `tf.distribute` each replica takes its slice of the global batch, and of
+the noise drawn for it: results do not depend on the number of devices.
+"""
+
+import dataclasses
+import itertools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras import batches
+from gnr_keras import losses
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """How the classifier trains in the first, or in a later, experience.
+
+    Attributes:
+        epochs: passes over the experience.
+        learning_rate_features: rate of the feature extractor, phi.
+        learning_rate_head: rate of the classification head, psi.
+    """
+
+    epochs: int
+    learning_rate_features: float
+    learning_rate_head: float
+
+
+class ClassifierTrainer:
+    """Trains the classifier by SGD, on images or on latents.
+
+    L2 regularisation is part of the gradient, as in the paper (Keras'
+    `weight_decay` is decoupled from it, hence another rule). The momentum is
+    cleared at the start of each experience: what is left of the last one
+    would move weights that have no gradient in this one.
+
+    Args:
+        model: classifier, from images to logits.
+        front: its part below the latent layer.
+        back: its part above, from latents to logits.
+        head: name of the head, a layer of `model`.
+        batch_size: patterns in a batch, over all replicas.
+        momentum: momentum of SGD.
+        weight_decay: factor of the weights in their gradient.
+        steps_per_call: steps between two returns to Python, where callbacks
+            run.
+    """
+
+    def __init__(
+        self,
+        model,
+        front,
+        back,
+        head="head",
+        batch_size=128,
+        momentum=0.9,
+        weight_decay=1e-4,
+        steps_per_call=16,
+    ):
+        self.model = model
+        self.back = back
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.steps_per_call = steps_per_call
+        self._strategy = _strategy_for(batch_size)
+        self._head_variables = model.get_layer(head).trainable_variables
+        self._feature_variables = _without(
+            model.trainable_variables, self._head_variables
+        )
+        self._back_features = _without(
+            back.trainable_variables, self._head_variables
+        )
+        with self._strategy.scope():
+            self._feature_optimizer = keras.optimizers.SGD(momentum=momentum)
+            self._head_optimizer = keras.optimizers.SGD(momentum=momentum)
+            self._feature_optimizer.build(self._feature_variables)
+            self._head_optimizer.build(self._head_variables)
+        latents = tf.TensorSpec((None, *back.input_shape[1:]), tf.float16)
+        labels = tf.TensorSpec((None,), tf.int32)
+        plan = tf.TensorSpec((None, None), tf.int32)
+        self._run_latents = tf.function(
+            self._run_latents,
+            input_signature=[latents, labels, latents, labels, plan, plan],
+        )
+        images = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)
+        self._run_images = tf.function(
+            self._run_images, input_signature=[images, labels]
+        )
+
+    def fit_images(self, data, phase, rng, callbacks=()):
+        """Trains the whole network: the first experience.
+
+        Args:
+            data: a `Source`.
+            phase: a `Phase`.
+            rng: `numpy.random.Generator`, for the order of the images.
+            callbacks: Keras callbacks.
+        """
+        steps = -(-len(data) // self.batch_size)
+        self._start(phase)
+
+        def epoch_runner():
+            plan = batches.plan_epoch(len(data), self.batch_size, steps, rng)
+            stream = data.batches(plan.reshape(-1), self.batch_size)
+
+            def run(start, stop):
+                values = [
+                    self._run_images(tf.cast(images, tf.float32), labels)
+                    for images, labels in itertools.islice(stream, stop - start)
+                ]
+                return {"loss": np.mean(values)}
+
+            return run
+
+        self._loop(phase, steps, epoch_runner, callbacks)
+
+    def fit_latents(
+        self,
+        latents,
+        labels,
+        memory,
+        replay_per_batch,
+        phase,
+        rng,
+        callbacks=(),
+    ):
+        """Trains the part above the latent layer.
+
+        Args:
+            latents: latents of the experience, in half precision.
+            labels: their classes.
+            memory: `Memory` of replayed patterns.
+            replay_per_batch: how many of them a batch holds.
+            phase: a `Phase`.
+            rng: `numpy.random.Generator`, for the order of the patterns.
+            callbacks: Keras callbacks.
+        """
+        current_per_batch = self.batch_size - replay_per_batch
+        steps = self.steps_per_epoch(len(labels), replay_per_batch)
+        self._start(phase)
+        tensors = [
+            tf.convert_to_tensor(array)
+            for array in (latents, labels, memory.latents, memory.labels)
+        ]
+        replayed = batches.plan_epoch(
+            len(memory), replay_per_batch, steps * phase.epochs, rng
+        )
+        replayed = iter(np.split(replayed, phase.epochs))
+
+        def epoch_runner():
+            current = batches.plan_epoch(
+                len(labels), current_per_batch, steps, rng
+            )
+            replay = next(replayed)
+            return lambda start, stop: self._run_latents(
+                *tensors, current[start:stop], replay[start:stop]
+            )
+
+        self._loop(phase, steps, epoch_runner, callbacks)
+
+    def steps_per_epoch(self, num_patterns, replay_per_batch):
+        """Returns the number of batches that all patterns fill."""
+        return -(-num_patterns // (self.batch_size - replay_per_batch))
+
+    def _start(self, phase):
+        self._feature_optimizer.learning_rate = phase.learning_rate_features
+        self._head_optimizer.learning_rate = phase.learning_rate_head
+        for optimizer in (self._feature_optimizer, self._head_optimizer):
+            for variable in optimizer.momentums:
+                variable.assign(tf.zeros_like(variable))
+
+    def _loop(self, phase, steps, epoch_runner, callbacks):
+        _run_loop(
+            self.model,
+            phase.epochs,
+            steps,
+            self.steps_per_call,
+            epoch_runner,
+            callbacks,
+        )
+
+    def _run_images(self, images, labels):
+        return self._distributed_step(
+            self.model, self._feature_variables, images, labels
+        )
+
+    def _run_latents(
+        self, latents, labels, memory_latents, memory_labels, current, replay
+    ):
+        steps = tf.shape(current)[0]
+        total = tf.constant(0.0)
+        for step in tf.range(steps):
+            x, y = _mix(
+                (latents, labels),
+                (memory_latents, memory_labels),
+                current[step],
+                replay[step],
+            )
+            total += self._distributed_step(
+                self.back, self._back_features, x, y
+            )
+        return {"loss": total / tf.cast(steps, tf.float32)}
+
+    def _distributed_step(self, model, feature_variables, x, y):
+        x = tf.ensure_shape(x, (self.batch_size, *x.shape[1:]))
+        loss = self._strategy.run(
+            self._replica_step, args=(model, feature_variables, x, y)
+        )
+        return self._strategy.reduce("SUM", loss, axis=None)
+
+    def _replica_step(self, model, feature_variables, x, y):
+        x, y = (
+            _replica_slice(x, self._strategy),
+            _replica_slice(y, self._strategy),
+        )
+        with tf.GradientTape() as tape:
+            logits = model(x, training=True)
+            # Divided by the global batch: gradients of replicas are summed.
+            loss = tf.reduce_sum(losses.cross_entropy(y, logits))
+            loss /= self.batch_size
+        variables = feature_variables + self._head_variables
+        gradients = tape.gradient(loss, variables)
+        decay = self.weight_decay / self._strategy.num_replicas_in_sync
+        gradients = [
+            gradient + decay * variable
+            for gradient, variable in zip(gradients, variables, strict=True)
+        ]
+        cut = len(feature_variables)
+        if feature_variables:
+            self._feature_optimizer.apply(gradients[:cut], feature_variables)
+        self._head_optimizer.apply(gradients[cut:], self._head_variables)
+        return loss
+
+
+class GeneratorTrainer:
+    """Trains the generator on latents; the classifier only looks on.
+
+    The classifier is called in inference mode and only the generator's
+    weights are updated: this is Algorithm 2's block and unlock.
+
+    Args:
+        generator: a `ConditionalVAE`, or a model with its `compute_losses`,
+            `loss_weights` and `z_dim`.
+        classifier: model from latents to logits.
+        epochs: passes over each experience.
+        batch_size: patterns in a batch, over all replicas.
+        replay_per_batch: replayed patterns in a batch; without it the batch
+            is shared in proportion.
+        optimizer: a Keras optimizer; its configuration is taken.
+        steps_per_call: steps between two returns to Python.
+    """
+
+    def __init__(
+        self,
+        generator,
+        classifier,
+        epochs=4,
+        batch_size=128,
+        replay_per_batch=None,
+        optimizer=None,
+        steps_per_call=16,
+    ):
+        batches.check_replay_per_batch(replay_per_batch, batch_size)
+        self.generator = generator
+        self.classifier = classifier
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.replay_per_batch = replay_per_batch
+        self.steps_per_call = steps_per_call
+        self._strategy = _strategy_for(batch_size)
+        optimizer = optimizer or keras.optimizers.Adam(2e-3)
+        with self._strategy.scope():
+            self._optimizer = type(optimizer).from_config(
+                optimizer.get_config()
+            )
+            self._optimizer.build(generator.trainable_variables)
+        latents = tf.TensorSpec((None, *generator.data_shape), tf.float16)
+        labels = tf.TensorSpec((None,), tf.int32)
+        plan = tf.TensorSpec((None, None), tf.int32)
+        seed = tf.TensorSpec((2,), tf.int32)
+        self._run = tf.function(
+            self._run,
+            input_signature=[
+                latents,
+                labels,
+                latents,
+                labels,
+                plan,
+                plan,
+                seed,
+            ],
+        )
+
+    def fit(self, latents, labels, memory, rng, callbacks=()):
+        """Trains on an experience and on the memory replayed in it.
+
+        Args:
+            latents: latents of the experience, in half precision.
+            labels: their classes.
+            memory: `Memory` of replayed patterns, empty at first.
+            rng: `numpy.random.Generator`.
+            callbacks: Keras callbacks.
+        """
+        replay_per_batch = batches.replay_share(
+            len(labels), len(memory), self.batch_size, self.replay_per_batch
+        )
+        current_per_batch = self.batch_size - replay_per_batch
+        steps = -(-len(labels) // current_per_batch)
+        tensors = [
+            tf.convert_to_tensor(array)
+            for array in (latents, labels, memory.latents, memory.labels)
+        ]
+
+        def epoch_runner():
+            current = batches.plan_epoch(
+                len(labels), current_per_batch, steps, rng
+            )
+            replay = batches.plan_epoch(
+                len(memory), replay_per_batch, steps, rng
+            )
+            noise_seed = rng.integers(2**31, size=2)
+            return lambda start, stop: self._run(
+                *tensors,
+                current[start:stop],
+                replay[start:stop],
+                (noise_seed + [0, start]).astype(np.int32),
+            )
+
+        _run_loop(
+            self.generator,
+            self.epochs,
+            steps,
+            self.steps_per_call,
+            epoch_runner,
+            callbacks,
+        )
+
+    def _run(
+        self,
+        latents,
+        labels,
+        memory_latents,
+        memory_labels,
+        current,
+        replay,
+        seed,
+    ):
+        steps = tf.shape(current)[0]
+        totals = {
+            name: tf.constant(0.0) for name in self.generator.loss_weights
+        }
+        for step in tf.range(steps):
+            x, y = _mix(
+                (latents, labels),
+                (memory_latents, memory_labels),
+                current[step],
+                replay[step],
+            )
+            x = tf.ensure_shape(x, (self.batch_size, *x.shape[1:]))
+            # Drawn for the global batch, so that a pattern's noise does not
+            # depend on the device that it lands on.
+            noise = tf.random.stateless_normal(
+                (self.batch_size, self.generator.z_dim), seed + [0, step]
+            )
+            values = self._strategy.run(self._replica_step, args=(x, y, noise))
+            totals = {
+                name: total
+                + self._strategy.reduce("SUM", values[name], axis=None)
+                for name, total in totals.items()
+            }
+        count = tf.cast(steps, tf.float32)
+        means = {name: total / count for name, total in totals.items()}
+        return {"loss": self._weigh(means), **means}
+
+    def _replica_step(self, x, y, noise):
+        x, y, noise = (
+            _replica_slice(part, self._strategy) for part in (x, y, noise)
+        )
+        variables = self.generator.trainable_variables
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            values = self.generator.compute_losses(x, y, noise, self.classifier)
+            values = {
+                name: tf.reduce_sum(value) / self.batch_size
+                for name, value in values.items()
+            }
+            loss = self._weigh(values)
+        gradients = tape.gradient(loss, variables)
+        self._optimizer.apply(gradients, variables)
+        return values
+
+    def _weigh(self, values):
+        weights = self.generator.loss_weights
+        return sum(weights[name] * value for name, value in values.items())
+
+
+def _run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
+    """Runs epochs of compiled calls, and the callbacks as `fit` does."""
+    callbacks = keras.callbacks.CallbackList(
+        list(callbacks), model=model, epochs=epochs, steps=steps, verbose=0
+    )
+    callbacks.on_train_begin()
+    logs = {}
+    for epoch in range(epochs):
+        callbacks.on_epoch_begin(epoch)
+        run = epoch_runner()
+        total = 0.0
+        for start in range(0, steps, steps_per_call):
+            stop = min(start + steps_per_call, steps)
+            callbacks.on_train_batch_begin(start)
+            logs = {k: float(v) for k, v in run(start, stop).items()}
+            total += logs["loss"] * (stop - start)
+            callbacks.on_train_batch_end(stop - 1, logs)
+        logs = {**logs, "loss": total / steps}
+        callbacks.on_epoch_end(epoch, logs)
+    callbacks.on_train_end(logs)
+
+
+def _mix(current, memory, current_indices, memory_indices):
+    latents = tf.concat(
+        [
+            tf.gather(current[0], current_indices),
+            tf.gather(memory[0], memory_indices),
+        ],
+        axis=0,
+    )
+    labels = tf.concat(
+        [
+            tf.gather(current[1], current_indices),
+            tf.gather(memory[1], memory_indices),
+        ],
+        axis=0,
+    )
+    return tf.cast(latents, tf.float32), labels
+
+
+def _replica_slice(tensor, strategy):
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        return tensor
+    context = tf.distribute.get_replica_context()
+    size = tensor.shape[0] // replicas
+    start = context.replica_id_in_sync_group * size
+    return tensor[start : start + size]
+
+
+def _strategy_for(batch_size):
+    strategy = tf.distribute.get_strategy()
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        raise ValueError(
+            f"A batch of {batch_size} does not divide among {replicas} "
+            "devices. Choose a multiple of their number."
+        )
+    return strategy
+
+
+def _without(variables, excluded):
+    keys = {id(variable) for variable in excluded}
+    return [variable for variable in variables if id(variable) not in keys]
