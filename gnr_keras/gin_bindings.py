@@ -9,9 +9,9 @@ import inspect
 import pathlib
 import re
 
+import gin
 import keras
 
-import gin
 from gnr_keras import backbones
 from gnr_keras import callbacks
 from gnr_keras import datasets
@@ -19,6 +19,7 @@ from gnr_keras import experiment
 from gnr_keras import generator
 from gnr_keras import learner
 from gnr_keras import replay
+from gnr_keras import runs
 from gnr_keras import streams
 from gnr_keras import trainers
 
@@ -116,6 +117,7 @@ def configure(gin_files, gin_bindings=(), search_path=None):
         raise ValueError(_unknown_file(error, search_path)) from error
     except (ValueError, SyntaxError) as error:
         raise ValueError(f"{error}{_suggestion(str(error))}") from error
+    _check_scopes()
     missing = [name for name in _REQUIRED if not _is_bound(name)]
     if missing:
         raise ValueError(
@@ -140,6 +142,19 @@ def build_experiment():
 def operative_config():
     """Returns all values that were used, as the text of a gin file."""
     return gin.operative_config_str()
+
+
+def _check_scopes():
+    """A binding under a scope that nothing enters would do nothing."""
+    text = gin.config_str()
+    known = {name.replace("-", "_") for name in runs.RUNS}
+    known |= set(re.findall(r"@(\w+)/", text))
+    for scope in re.findall(r"^(\w+)/[\w.]+ = ", text, flags=re.MULTILINE):
+        if scope not in known:
+            raise ValueError(
+                f"No run or reference enters the scope {scope!r}, so its "
+                f"bindings would do nothing. Known: {', '.join(sorted(known))}."
+            )
 
 
 def _is_bound(name):

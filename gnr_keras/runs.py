@@ -38,3 +38,13 @@ def get_run(name):
             f"Unknown run {name!r}; expected one of {', '.join(RUNS)}."
         )
     return RUNS[name]
+
+
+def parse_seeds(texts):
+    """Returns seeds as integers."""
+    for text in texts:
+        if not text.strip().isdecimal():
+            raise ValueError(
+                f"A seed is an integer from 0 on. Received: {text!r}."
+            )
+    return [int(text) for text in texts]

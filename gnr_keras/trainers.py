@@ -211,17 +211,13 @@ class ClassifierTrainer:
         return {"loss": total / tf.cast(steps, tf.float32)}
 
     def _distributed_step(self, model, feature_variables, x, y):
-        x = tf.ensure_shape(x, (self.batch_size, *x.shape[1:]))
         loss = self._strategy.run(
             self._replica_step, args=(model, feature_variables, x, y)
         )
         return self._strategy.reduce("SUM", loss, axis=None)
 
     def _replica_step(self, model, feature_variables, x, y):
-        x, y = (
-            _replica_slice(x, self._strategy),
-            _replica_slice(y, self._strategy),
-        )
+        x, y = _own_slices(self._strategy, self.batch_size, x, y)
         with tf.GradientTape() as tape:
             logits = model(x, training=True)
             # Divided by the global batch: gradients of replicas are summed.
@@ -365,7 +361,6 @@ class GeneratorTrainer:
                 current[step],
                 replay[step],
             )
-            x = tf.ensure_shape(x, (self.batch_size, *x.shape[1:]))
             # Drawn for the global batch, so that a pattern's noise does not
             # depend on the device that it lands on.
             noise = tf.random.stateless_normal(
@@ -382,12 +377,9 @@ class GeneratorTrainer:
         return {"loss": self._weigh(means), **means}
 
     def _replica_step(self, x, y, noise):
-        x, y, noise = (
-            _replica_slice(part, self._strategy) for part in (x, y, noise)
-        )
+        x, y, noise = _own_slices(self._strategy, self.batch_size, x, y, noise)
         variables = self.generator.trainable_variables
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
+        with tf.GradientTape() as tape:
             values = self.generator.compute_losses(x, y, noise, self.classifier)
             values = {
                 name: tf.reduce_sum(value) / self.batch_size
@@ -443,14 +435,15 @@ def _mix(current, memory, current_indices, memory_indices):
     return tf.cast(latents, tf.float32), labels
 
 
-def _replica_slice(tensor, strategy):
-    replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
-        return tensor
+def _own_slices(strategy, batch_size, *tensors):
+    """Returns the part of each global tensor that this replica works on."""
     context = tf.distribute.get_replica_context()
-    size = tensor.shape[0] // replicas
+    size = batch_size // strategy.num_replicas_in_sync
     start = context.replica_id_in_sync_group * size
-    return tensor[start : start + size]
+    return [
+        tf.ensure_shape(tensor[start : start + size], (size, *tensor.shape[1:]))
+        for tensor in tensors
+    ]
 
 
 def _strategy_for(batch_size):

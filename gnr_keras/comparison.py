@@ -1,0 +1,55 @@
+"""Runs the experiment of gin files under several runs and seeds."""
+
+from gnr_keras import gin_bindings
+from gnr_keras import report
+from gnr_keras import runs
+
+
+def compare(
+    gin_files,
+    gin_overrides,
+    search_path,
+    names,
+    seeds,
+    output_dir,
+    data_dir=None,
+    progress_factory=None,
+):
+    """Runs all `names` x `seeds`, and writes what came of them.
+
+    Everything that can be known to be wrong is found before the first run.
+
+    Args:
+        gin_files: gin files of the experiment.
+        gin_overrides: bindings that override them.
+        search_path: folder that gin files are looked up in too.
+        names: the paper's names of the runs.
+        seeds: integers.
+        output_dir: folder of the results; must not hold any.
+        data_dir: folder of the data sets.
+        progress_factory: builds a `Progress` from the number of runs.
+
+    Returns:
+        The results of each run, as dicts.
+    """
+    for name in names:
+        runs.get_run(name)
+    gin_bindings.configure(gin_files, gin_overrides, search_path)
+    report.check_output_dir(output_dir)
+    progress = None
+    if progress_factory is not None:
+        progress = progress_factory(len(names) * len(seeds))
+    all_results = []
+    for seed in seeds:
+        for name in names:
+            # Read again, so that the operative config is this run's alone.
+            gin_bindings.configure(gin_files, gin_overrides, search_path)
+            with gin_bindings.run_scope(name):
+                experiment = gin_bindings.build_experiment()
+                results = experiment.run(name, seed, data_dir, progress)
+            report.write_results(
+                output_dir, results, gin_bindings.operative_config()
+            )
+            all_results.append(results)
+            report.write_summary(output_dir, all_results)
+    return all_results

@@ -1,0 +1,395 @@
+"""Tests of CWR consolidation: the branches of Algorithm 1, by hand.
+
+A row of two weights (a, b), less its mean, is ((a - b) / 2, (b - a) / 2).
+"""
+
+import keras
+import numpy as np
+import pytest
+
+from gnr_keras.callbacks import CWRConsolidation
+
+
+def head_model(features=2, classes=3, use_bias=False):
+    inputs = keras.Input((features,))
+    head = keras.layers.Dense(classes, use_bias=use_bias, name="head")
+    return keras.Model(inputs, head(inputs))
+
+
+def kernel_rows(model):
+    return model.get_layer("head").kernel.numpy().T
+
+
+def begin(cwr, model, labels, replay_labels=()):
+    cwr.set_model(model)
+    cwr.begin_experience(labels, replay_labels)
+    cwr.on_train_begin()
+
+
+def learn(cwr, model, labels, trained, replay_labels=(), bias=None):
+    """An experience in which training ends at the rows `trained`."""
+    begin(cwr, model, labels, replay_labels)
+    head = model.get_layer("head")
+    head.kernel.assign(np.transpose(trained))
+    if bias is not None:
+        head.bias.assign(bias)
+    cwr.on_train_end()
+
+
+def learn_two_classes(**options):
+    """Classes 0 (4 patterns) and 1 (9 patterns) of three are learned.
+
+    Consolidated rows: (3, 1) -> (1, -1) and (0, 4) -> (-2, 2).
+    """
+    cwr, model = CWRConsolidation(**options), head_model()
+    learn(cwr, model, [0] * 4 + [1] * 9, [[3, 1], [0, 4], [5, -7]])
+    return cwr, model
+
+
+def expect(cwr, model, rows):
+    np.testing.assert_allclose(cwr.rows, rows, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(kernel_rows(model), cwr.rows)
+
+
+def test_new_classes_keep_their_centred_rows_and_others_stay_zero():
+    cwr, model = learn_two_classes()
+    expect(cwr, model, [[1, -1], [-2, 2], [0, 0]])
+    np.testing.assert_array_equal(cwr.past_counts, [4, 9, 0])
+    np.testing.assert_array_equal(cwr.seen, [True, True, False])
+
+
+def test_seen_class_is_weighted_by_the_root_of_past_over_current():
+    cwr, model = learn_two_classes()
+    # Class 0: sqrt(4 / 1) = 2, (8, 0) -> (4, -4), (2 * 1 + 4) / 3 = 2.
+    # Class 2 is new: (1, 7) -> (-3, 3). Class 1 is absent.
+    learn(cwr, model, [0, 2, 2], [[8, 0], [9, 5], [1, 7]])
+    expect(cwr, model, [[2, -2], [-2, 2], [-3, 3]])
+    # Class 0 again, with 4 + 1 past patterns: sqrt(5 / 20) = 0.5,
+    # (10, 0) -> (5, -5), (0.5 * 2 + 5) / 1.5 = 4.
+    learn(cwr, model, [0] * 20, [[10, 0], [9, 5], [1, 7]])
+    expect(cwr, model, [[4, -4], [-2, 2], [-3, 3]])
+
+
+@pytest.mark.parametrize(
+    "replay_sign, row",
+    [
+        # sqrt(9 / 4) = 1.5 with 4 patterns in the replay memory,
+        # (12, 2) -> (5, -5), (1.5 * -2 + 5) / 2.5 = 0.8.
+        ("positive", [0.8, -0.8]),
+        ("negative", [-2, 2]),
+    ],
+)
+def test_class_that_is_only_replayed(replay_sign, row):
+    cwr, model = learn_two_classes(replay_sign=replay_sign)
+    # Class 0 is absent, class 2 is new: (1, 7) -> (-3, 3).
+    learn(cwr, model, [2], [[8, 0], [12, 2], [1, 7]], [1] * 4)
+    expect(cwr, model, [[1, -1], row, [-3, 3]])
+
+
+@pytest.mark.parametrize("replay_sign", ["positive", "negative"])
+def test_replay_of_a_current_class_does_not_count_as_current(replay_sign):
+    cwr, model = learn_two_classes(replay_sign=replay_sign)
+    # sqrt(4 / 1) = 2, as without the 99 replayed patterns.
+    learn(cwr, model, [0], [[8, 0], [12, 2], [1, 7]], [0] * 99)
+    expect(cwr, model, [[2, -2], [-2, 2], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    "load_rows, replayed_row",
+    [("current_and_replay", [1, -1]), ("current", [0, 0])],
+)
+def test_rows_loaded_at_the_start(load_rows, replayed_row):
+    cwr, model = learn_two_classes(load_rows=load_rows)
+    begin(cwr, model, [1, 2], replay_labels=[0])
+    np.testing.assert_array_equal(
+        kernel_rows(model), [replayed_row, [-2, 2], [0, 0]]
+    )
+
+
+def test_absent_classes_are_not_loaded():
+    cwr, model = learn_two_classes()
+    begin(cwr, model, [2], replay_labels=[0])
+    np.testing.assert_array_equal(kernel_rows(model), [[1, -1], [0, 0], [0, 0]])
+
+
+def test_first_experience_starts_from_an_empty_head():
+    model = head_model(use_bias=True)
+    model.get_layer("head").bias.assign([1, 2, 3])
+    begin(CWRConsolidation(), model, [0, 1])
+    np.testing.assert_array_equal(kernel_rows(model), np.zeros((3, 2)))
+    np.testing.assert_array_equal(model.get_layer("head").bias, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "centering, rows",
+    [
+        ("class", [[2, -2], [-1, 1], [0, 0]]),
+        # (5 + 1 + 0 + 2) / 4 = 2; the row of absent class 2 has no part.
+        ("all", [[3, -1], [-2, 0], [0, 0]]),
+    ],
+)
+def test_centering(centering, rows):
+    cwr, model = CWRConsolidation(centering=centering), head_model()
+    learn(cwr, model, [0, 1], [[5, 1], [0, 2], [100, 100]])
+    expect(cwr, model, rows)
+
+
+def test_centering_over_all_includes_rows_trained_as_negatives():
+    cwr, model = learn_two_classes(centering="all")
+    # First: (3 + 1 + 0 + 4) / 4 = 2. Then (9 + 3 + 3 + 1) / 4 = 4.
+    learn(cwr, model, [2], [[9, 3], [50, 50], [3, 1]], replay_labels=[0])
+    expect(cwr, model, [[1, -1], [-2, 2], [-1, -3]])
+
+
+@pytest.mark.parametrize(
+    "count_replay, row",
+    [
+        # Past: 4 patterns, so sqrt(4 / 4) = 1 and (1 + 4) / 2 = 2.5.
+        (False, [2.5, -2.5]),
+        # Past: 4 + 12 patterns, so sqrt(16 / 4) = 2 and (2 + 4) / 3 = 2.
+        (True, [2, -2]),
+    ],
+)
+def test_replayed_patterns_may_count_as_past_ones(count_replay, row):
+    cwr, model = learn_two_classes(count_replay=count_replay)
+    learn(cwr, model, [2], [[7, 5], [0, 0], [1, 7]], replay_labels=[0] * 12)
+    learn(cwr, model, [0] * 4, [[8, 0], [0, 0], [0, 0]])
+    expect(cwr, model, [row, [-2, 2], [-3, 3]])
+
+
+@pytest.mark.parametrize(
+    "align_norms, new_row",
+    [
+        (False, [5, -5]),
+        # Norms of the earlier rows: sqrt(2) and 2 sqrt(2), mean 1.5 sqrt(2).
+        (True, [1.5, -1.5]),
+    ],
+)
+def test_new_row_gets_the_mean_norm_of_earlier_ones(align_norms, new_row):
+    cwr, model = learn_two_classes(align_norms=align_norms)
+    expect(cwr, model, [[1, -1], [-2, 2], [0, 0]])
+    learn(cwr, model, [2], [[3, 0], [0, 3], [10, 0]], replay_labels=[0])
+    expect(cwr, model, [[1, -1], [-2, 2], new_row])
+
+
+def test_aligned_norm_is_the_mean_over_earlier_rows_in_many_dimensions():
+    cwr, model = CWRConsolidation(align_norms=True), head_model(7, 5)
+    rng = np.random.default_rng(0)
+    learn(cwr, model, [0, 1, 3], rng.normal(size=(5, 7)))
+    earlier = cwr.rows.copy()
+    learn(cwr, model, [2, 4], 30 * rng.normal(size=(5, 7)))
+    mean_norm = np.sqrt((earlier[[0, 1, 3]] ** 2).sum(1)).mean()
+    np.testing.assert_allclose(
+        np.sqrt((cwr.rows[[2, 4]] ** 2).sum(1)), mean_norm, rtol=1e-5
+    )
+
+
+def test_row_consolidated_again_is_aligned_too():
+    cwr, model = learn_two_classes(align_norms=True)
+    # sqrt(4 / 1) = 2, (8, 0) -> (4, -4), (2 * 1 + 4) / 3 = 2, whose norm
+    # 2 sqrt(2) becomes 1.5 sqrt(2).
+    learn(cwr, model, [0], [[8, 0], [0, 0], [0, 0]])
+    expect(cwr, model, [[1.5, -1.5], [-2, 2], [0, 0]])
+
+
+def test_aligning_leaves_a_zero_row_zero():
+    cwr, model = learn_two_classes(align_norms=True)
+    learn(cwr, model, [2], [[0, 0], [0, 0], [4, 4]])
+    expect(cwr, model, [[1, -1], [-2, 2], [0, 0]])
+
+
+@pytest.mark.parametrize("centering", ["class", "all"])
+def test_bias_is_consolidated_but_not_centred(centering):
+    cwr = CWRConsolidation(centering=centering)
+    model = head_model(classes=2, use_bias=True)
+    # One class in the experience: both ways of centring subtract its mean.
+    learn(cwr, model, [0] * 4, [[3, 1], [6, 6]], bias=[0.5, 9])
+    np.testing.assert_allclose(cwr.rows, [[1, -1, 0.5], [0, 0, 0]])
+    # sqrt(4 / 1) = 2: (2 * 1 + 4) / 3 = 2 and (2 * 0.5 + 3.5) / 3 = 1.5.
+    learn(cwr, model, [0], [[8, 0], [6, 6]], bias=[3.5, 9])
+    np.testing.assert_allclose(cwr.rows, [[2, -2, 1.5], [0, 0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(kernel_rows(model), cwr.rows[:, :2])
+    np.testing.assert_allclose(model.get_layer("head").bias, cwr.rows[:, 2])
+
+
+CENTRES = np.array([[4, 0, 0, 1], [0, 4, 0, 1], [0, 0, 4, 1]], "float32")
+
+
+def clusters(classes, per_class=8, seed=0):
+    labels = np.repeat(classes, per_class)
+    noise = np.random.default_rng(seed).normal(0, 0.3, (len(labels), 4))
+    return (CENTRES[labels] + noise).astype("float32"), labels
+
+
+def functional_classifier():
+    inputs = keras.Input((4,))
+    features = keras.layers.Dense(4, activation="relu", trainable=False)
+    head = keras.layers.Dense(3, use_bias=False, name="head")
+    return keras.Model(inputs, head(features(inputs)))
+
+
+def sequential_classifier():
+    return keras.Sequential(
+        [
+            keras.Input((4,)),
+            keras.layers.Dense(4, activation="relu", trainable=False),
+            keras.layers.Dense(3, use_bias=False, name="head"),
+        ]
+    )
+
+
+def compiled(model):
+    model.compile(
+        keras.optimizers.SGD(0.05, momentum=0.9),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    return model
+
+
+def fit(model, cwr, x, y, epochs=3):
+    model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, callbacks=[cwr])
+
+
+@pytest.mark.parametrize(
+    "make_model", [functional_classifier, sequential_classifier]
+)
+@pytest.mark.parametrize("replay_sign", ["negative", "positive"])
+def test_fit_moves_rows_of_replayed_classes_only_if_positive(
+    make_model, replay_sign
+):
+    model = compiled(make_model())
+    cwr = CWRConsolidation(replay_sign=replay_sign)
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    fit(model, cwr, x, y)
+    before = cwr.rows.copy()
+    assert np.abs(before[:2]).max() > 0.01
+    np.testing.assert_array_equal(before[2], np.zeros(4))
+
+    x, y = clusters([2])
+    replay_x, replay_y = clusters([0], seed=1)
+    cwr.begin_experience(y, replay_y)
+    fit(
+        model,
+        cwr,
+        np.concatenate([x, replay_x]),
+        np.concatenate([y, replay_y]),
+    )
+    if replay_sign == "negative":
+        assert cwr.rows[0].tobytes() == before[0].tobytes()
+    else:
+        assert np.abs(cwr.rows[0] - before[0]).max() > 1e-4
+    # Class 1 was neither in the experience nor in the replay.
+    assert cwr.rows[1].tobytes() == before[1].tobytes()
+    assert np.abs(cwr.rows[2]).max() > 0.01
+    np.testing.assert_array_equal(kernel_rows(model), cwr.rows)
+
+
+def test_fit_over_two_experiences_ends_with_all_classes_known():
+    inputs = keras.Input((4,))
+    head = keras.layers.Dense(3, use_bias=False, name="head")
+    model = compiled(keras.Model(inputs, head(inputs)))
+    cwr = CWRConsolidation()
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    fit(model, cwr, x, y, epochs=10)
+    x, y = clusters([2])
+    replay_x, replay_y = clusters([0, 1], seed=1)
+    cwr.begin_experience(y, replay_y)
+    fit(
+        model,
+        cwr,
+        np.concatenate([x, replay_x]),
+        np.concatenate([y, replay_y]),
+        epochs=10,
+    )
+    x, y = clusters([0, 1, 2], seed=2)
+    predicted = model.predict(x, verbose=0).argmax(-1)
+    np.testing.assert_array_equal(predicted, y)
+
+
+def test_each_fit_needs_its_own_begin_experience():
+    model, cwr = compiled(functional_classifier()), CWRConsolidation()
+    x, y = clusters([0, 1])
+    with pytest.raises(RuntimeError, match="begin_experience"):
+        fit(model, cwr, x, y)
+    cwr.begin_experience(y)
+    fit(model, cwr, x, y)
+    rows = cwr.rows.copy()
+    with pytest.raises(RuntimeError, match="begin_experience"):
+        fit(model, cwr, x, y)
+    np.testing.assert_array_equal(cwr.rows, rows)
+
+
+@pytest.mark.parametrize(
+    "labels, replay_labels, received",
+    [
+        ([0, 3], [], 3),
+        ([-1, 0], [], -1),
+        ([0], [1, 3], 3),
+        ([0], [-1, 1], -1),
+    ],
+)
+def test_labels_outside_the_head_are_an_error(labels, replay_labels, received):
+    with pytest.raises(ValueError, match=r"\[0, 3\).*'head'") as error:
+        begin(CWRConsolidation(), head_model(), labels, replay_labels)
+    assert str(received) in str(error.value).split("Received")[1]
+
+
+def test_labels_can_be_corrected_after_an_error():
+    cwr, model = learn_two_classes()
+    with pytest.raises(ValueError):
+        begin(cwr, model, [3])
+    learn(cwr, model, [2], [[0, 0], [0, 0], [1, 7]])
+    expect(cwr, model, [[1, -1], [-2, 2], [-3, 3]])
+    np.testing.assert_array_equal(cwr.past_counts, [4, 9, 1])
+
+
+def test_labels_may_be_a_column_as_for_fit():
+    cwr, model = CWRConsolidation(), head_model()
+    learn(cwr, model, np.array([[0], [2]]), [[3, 1], [1, 1], [1, 7]])
+    expect(cwr, model, [[1, -1], [0, 0], [-3, 3]])
+
+
+@pytest.mark.parametrize("labels", [np.eye(3), np.eye(3, dtype=int), [0.5]])
+def test_labels_that_are_no_integers_are_an_error(labels):
+    with pytest.raises(ValueError, match="integer"):
+        begin(CWRConsolidation(), head_model(), labels)
+
+
+def test_experience_without_patterns_is_an_error():
+    with pytest.raises(ValueError, match="at least one pattern"):
+        CWRConsolidation().begin_experience([])
+
+
+def test_seen_before_the_head_is_known_is_a_clear_error():
+    with pytest.raises(RuntimeError):
+        _ = CWRConsolidation().seen
+
+
+def test_head_that_is_not_there_is_an_error_that_names_the_layers():
+    cwr = CWRConsolidation(head="predictions")
+    with pytest.raises(ValueError, match="'predictions'.*head"):
+        begin(cwr, head_model(), [0])
+
+
+def test_head_that_is_not_dense_is_an_error():
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, keras.layers.ReLU(name="head")(inputs))
+    with pytest.raises(ValueError, match="Dense.*'head'.*ReLU"):
+        begin(CWRConsolidation(), model, [0])
+
+
+def test_model_that_fit_has_yet_to_build_is_a_clear_error():
+    head = keras.layers.Dense(3, use_bias=False, name="head")
+    model, cwr = compiled(keras.Sequential([head])), CWRConsolidation()
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    with pytest.raises(ValueError, match="[Bb]uild"):
+        fit(model, cwr, x, y)
+
+
+@pytest.mark.parametrize("option", ["replay_sign", "centering", "load_rows"])
+def test_wrong_option_is_an_error_that_names_it(option):
+    with pytest.raises(ValueError, match=f"{option}.*'sideways'"):
+        CWRConsolidation(**{option: "sideways"})

@@ -1,0 +1,134 @@
+"""Tests of the gin files: each parses, and each value reaches its object."""
+
+import pathlib
+import re
+
+import gin
+import pytest
+
+from gnr_keras import gin_bindings
+from gnr_keras import runs
+from gnr_keras import streams
+from gnr_keras.datasets import ArraySource
+from gnr_keras.datasets import drawing
+
+GIN = pathlib.Path(__file__).parent.parent / "gin"
+TOP_FILES = sorted(path.name for path in GIN.glob("*.gin"))
+
+
+def bound_names(text):
+    """Names of the parameters that a config text binds, without scopes."""
+    text = re.sub(r"\\\n\s*", " ", text)
+    found = re.findall(r"^([\w/.]+\.\w+) = ", text, flags=re.MULTILINE)
+    return {name.split("/")[-1] for name in found}
+
+
+@pytest.fixture(autouse=True)
+def clean_gin():
+    yield
+    gin.clear_config()
+
+
+def test_there_is_a_quickstart():
+    assert "quickstart.gin" in TOP_FILES
+
+
+def test_every_file_belongs_to_an_experiment():
+    reached = set()
+
+    def follow(name):
+        reached.add(name)
+        for included in re.findall(r'include "(.+)"', (GIN / name).read_text()):
+            follow(included)
+
+    for name in TOP_FILES:
+        follow(name)
+    shipped = {str(path.relative_to(GIN)) for path in GIN.rglob("*.gin")}
+    assert reached == shipped
+
+
+@pytest.mark.parametrize("name", TOP_FILES)
+def test_every_binding_reaches_its_object(name, tmp_path):
+    """What the files bind is what building and streaming reads."""
+    gin_bindings.configure(
+        [str(GIN / name)],
+        ["embedded_objects.frames_per_session = 1"],
+        search_path=GIN,
+    )
+    for run in runs.RUNS.values():
+        with gin_bindings.run_scope(run.name):
+            experiment = gin_bindings.build_experiment()
+            train, test = experiment._data(data_dir=tmp_path, progress=None)
+            stream = experiment._stream(train, test, seed=0)
+            learner = experiment._build_learner(run, stream, seed=0)
+    assert learner.num_classes == stream.num_classes
+    unread = bound_names(gin.config_str()) - bound_names(
+        gin_bindings.operative_config()
+    )
+    assert not unread
+
+
+def test_quickstart_values_arrive(tmp_path):
+    gin_bindings.configure(
+        ["quickstart.gin"],
+        [
+            "embedded_objects.frames_per_session = 1",
+            "ClassifierTrainer.batch_size = 96",
+            "following/Phase.epochs = 7",
+            "NR_GD/ConditionalVAE.beta = 0.5",
+            "memory_size = 123",
+        ],
+        search_path=GIN,
+    )
+    data = ArraySource(
+        drawing.draw_session(0, 1, 2, 64), [0, 1], class_names=["a", "b"]
+    )
+    stream = streams.new_classes(data, data, 1, 1)
+    betas = {}
+    for name in ("PR-GD", "NR-GD"):
+        with gin_bindings.run_scope(name):
+            experiment = gin_bindings.build_experiment()
+            learner = experiment._build_learner(runs.RUNS[name], stream, 0)
+        betas[name] = learner.replay.generator.loss_weights["kl"]
+    assert learner.trainer.batch_size == 96
+    assert learner.following.epochs == 7
+    assert learner.first.epochs != 7
+    assert learner.replay.memory_size == 123
+    assert betas == {"PR-GD": 0.1, "NR-GD": 0.5}
+
+
+def test_essential_values_are_required():
+    text = (GIN / "models" / "conditional_vae.gin").read_text()
+    assert "ConditionalVAE.beta" in text
+    with pytest.raises(ValueError, match="not bound: .*Experiment.stream"):
+        gin_bindings.configure(
+            [
+                str(GIN / "strategies" / "ar1free.gin"),
+                str(GIN / "models" / "conditional_vae.gin"),
+            ],
+            ["memory_size = 1", "replay_per_batch = 1"],
+            search_path=GIN,
+        )
+
+
+@pytest.mark.parametrize(
+    "binding, suggestion",
+    [
+        ("Lerner.head_bias = True", "'Learner'"),
+        ("Learner.headbias = True", "'head_bias'"),
+        ("Experiment.stream = @new_clases", "'new_classes'"),
+        ("ConditionalVAE.betta = 1", "'beta'"),
+    ],
+)
+def test_unknown_names_get_the_nearest_known_one(binding, suggestion):
+    with pytest.raises(ValueError, match=f"Did you mean {suggestion}"):
+        gin_bindings.configure(["quickstart.gin"], [binding], search_path=GIN)
+
+
+def test_scope_of_no_run_is_refused():
+    with pytest.raises(ValueError, match="scope 'NRGD'.*NR_GD"):
+        gin_bindings.configure(
+            ["quickstart.gin"],
+            ["NRGD/Learner.head_bias = True"],
+            search_path=GIN,
+        )

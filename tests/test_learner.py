@@ -1,0 +1,274 @@
+"""Tests of the learner: Algorithm 2, one experience at a time."""
+
+import helpers
+import keras
+import numpy as np
+import pytest
+
+from gnr_keras import GeneratedReplay
+from gnr_keras import GeneratorTrainer
+from gnr_keras import Learner
+from gnr_keras import OriginalReplay
+from gnr_keras import Phase
+from gnr_keras import RandomReplay
+from gnr_keras import callbacks
+from gnr_keras import trainers
+
+
+def small_trainer(model, front, back, head):
+    return trainers.ClassifierTrainer(model, front, back, head, batch_size=16)
+
+
+def small_generator_trainer(generator, classifier):
+    return GeneratorTrainer(generator, classifier, epochs=2, batch_size=16)
+
+
+def make_learner(replay=None, sign="negative", **options):
+    options = {
+        "first": Phase(8, 0.02, 0.02),
+        "following": Phase(4, 1e-3, 0.02),
+        **options,
+    }
+    return Learner(
+        helpers.small_backbone(),
+        "latent",
+        num_classes=4,
+        replay=replay,
+        consolidation=callbacks.CWRConsolidation(replay_sign=sign),
+        trainer=small_trainer,
+        batch_renormalization=callbacks.BatchRenormalizationSchedule(),
+        seed=3,
+        **options,
+    )
+
+
+def generated_replay():
+    return GeneratedReplay(
+        32, replay_per_batch=6, trainer=small_generator_trainer
+    )
+
+
+def values_of(model):
+    return {v.path: v.numpy().copy() for v in model.variables}
+
+
+def changed(before, model):
+    return {p for p, v in values_of(model).items() if (v != before[p]).any()}
+
+
+@pytest.mark.parametrize(
+    "replay",
+    [
+        None,
+        OriginalReplay(32, replay_per_batch=6),
+        generated_replay(),
+        RandomReplay(32, replay_per_batch=6),
+    ],
+    ids=["none", "original", "generated", "random"],
+)
+def test_the_four_line_loop_learns_the_classes(replay):
+    stream = helpers.blob_stream()
+    learner = make_learner(replay)
+    for experience in stream:
+        learner.fit(experience)
+    result = learner.evaluate(stream.test)
+    # Chance is 25 %.
+    assert result.accuracy_whole >= 0.6
+    assert result.accuracy_whole == result.accuracy_growing
+
+
+def test_front_is_frozen_after_the_first_experience():
+    stream = helpers.blob_stream()
+    learner = make_learner(generated_replay())
+    before = values_of(learner.front)
+    learner.fit(stream[0])
+    assert changed(before, learner.front)
+    before = values_of(learner.front)
+    back = values_of(learner.back)
+    learner.fit(stream[1])
+    # The schedule of batch renormalisation sets limits everywhere; they
+    # have no part in inference, and the front only does inference now.
+    limits = ("r_max", "d_max", "update_rate")
+    moved = changed(before, learner.front)
+    assert not {p for p in moved if not p.endswith(limits)}
+    assert any(p.endswith("head/kernel") for p in changed(back, learner.back))
+
+
+def test_neither_model_moves_while_the_other_trains():
+    stream = helpers.blob_stream()
+    replay = generated_replay()
+    learner = make_learner(replay)
+    seen = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.generator = values_of(replay.generator)
+
+        def on_train_end(self, logs=None):
+            seen.append(changed(self.generator, replay.generator))
+            self.generator = None
+
+    real_update = replay.update
+
+    def watched_update(*args):
+        classifier = values_of(learner.model)
+        generator = values_of(replay.generator)
+        real_update(*args)
+        seen.append(changed(classifier, learner.model))
+        assert changed(generator, replay.generator) == set(generator)
+
+    replay.update = watched_update
+    for experience in stream:
+        learner.fit(experience, callbacks=[Watch()])
+    assert seen == [set()] * 2 * len(stream)
+
+
+def test_latents_computed_once_equal_latents_computed_each_epoch():
+    """Training the back on cached latents is training behind the front."""
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    learner.fit(stream[0])
+    data = stream[1].data
+    images = np.concatenate([x for x, _ in data.batches(range(len(data)), 24)])
+    cached = learner._latents_of(data)
+    learner.fit(stream[1])
+    each_epoch = learner.front(images.astype("float32"), training=False)
+    # Half precision keeps 11 bits: latents up to 6 are off by 0.002.
+    np.testing.assert_allclose(cached, each_epoch, atol=2e-3)
+
+
+def test_front_runs_once_per_image():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    counted = []
+    extract = learner._extract
+
+    def counting(images):
+        counted.append(len(images))
+        return extract(images)
+
+    learner._extract = counting
+    learner.fit(stream[0])
+    assert counted == []  # Nothing replays what the first one saw.
+    learner.fit(stream[1])
+    learner.evaluate(stream.test)
+    learner.fit(stream[2])
+    learner.evaluate(stream.test)
+    assert sum(counted) == len(stream[1]) + len(stream.test) + len(stream[2])
+
+
+def test_no_function_is_traced_again_in_later_experiences():
+    stream = helpers.blob_stream(2, 1, num_classes=4)
+    replay = generated_replay()
+    learner = make_learner(replay)
+    functions = {
+        "latents": learner.trainer._run_latents,
+        "images": learner.trainer._run_images,
+        "generator": replay.trainer._run,
+        "decode": replay.generator._decode_batch,
+        "front": learner._extract,
+        "predict": learner._predict,
+    }
+    for experience in stream:
+        learner.fit(experience)
+        learner.evaluate(stream.test)
+    counts = {
+        name: function.experimental_get_tracing_count()
+        for name, function in functions.items()
+    }
+    assert counts == dict.fromkeys(functions, 1)
+
+
+def test_same_seed_same_weights_whatever_was_drawn_before():
+    stream = helpers.blob_stream()
+    results = []
+    for drawn in (0, 7):
+        learner = make_learner(generated_replay())
+        keras.random.normal((drawn,))
+        np.random.standard_normal(drawn)
+        for experience in stream:
+            learner.fit(experience)
+        results.append(values_of(learner.model))
+    for a, b in zip(results[0].values(), results[1].values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_initialize_draws_all_weights_from_the_seed():
+    kernels = []
+    for global_seed in (1, 2):
+        keras.utils.set_random_seed(global_seed)
+        learner = make_learner(initialize=True)
+        kernels.append(learner.model.get_weights())
+    for a, b in zip(*kernels, strict=True):
+        np.testing.assert_array_equal(a, b)
+    kept = helpers.small_backbone().get_weights()[0]
+    assert (kernels[0][0] != kept).any()
+    np.testing.assert_array_equal(make_learner().model.get_weights()[0], kept)
+
+
+def test_backbone_of_the_user_is_not_touched():
+    stream = helpers.blob_stream()
+    backbone = helpers.small_backbone()
+    before = values_of(backbone)
+    learner = Learner(backbone, "latent", 4, first=Phase(1, 0.1, 0.1))
+    learner.fit(stream[0])
+    assert not changed(before, backbone)
+
+
+def test_prediction_is_among_the_classes_seen():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    learner.fit(stream[0])
+    predictions = learner.predict(stream.test)
+    assert set(predictions) <= set(stream[0].classes)
+    # Rows never trained are zero; they win where all logits are negative.
+    learner.predict_among = "all"
+    head = learner.model.get_layer("head")
+    head.kernel.assign(-np.abs(head.kernel.numpy()))
+    assert not set(learner.predict(stream.test)) <= set(stream[0].classes)
+
+
+def test_feature_maps_are_pooled_and_a_bias_can_be_had():
+    inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(4, 3, activation="relu", name="latent")(inputs)
+    x = keras.layers.Conv2D(5, 3, activation="relu")(x)
+    learner = Learner(
+        keras.Model(inputs, x), "latent", num_classes=3, head_bias=True
+    )
+    assert learner.back.output_shape == (None, 3)
+    assert learner.model.get_layer("head").bias.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "images, labels, message",
+    [
+        (np.zeros((4, 9, 9, 3), "uint8"), [0, 0, 1, 1], "images of shape"),
+        (np.zeros((4, 8, 8, 3), "uint8"), [0, 0, 4, 4], "class 4"),
+        (np.zeros((0, 8, 8, 3), "uint8"), [], "no patterns"),
+    ],
+    ids=["size", "label", "empty"],
+)
+def test_bad_data_is_refused_before_training(images, labels, message):
+    learner = make_learner()
+    with pytest.raises(ValueError, match=message):
+        learner.fit((images, np.array(labels, int)))
+    assert learner.experiences_learned == 0
+
+
+def test_more_replay_than_a_batch_holds_is_refused():
+    with pytest.raises(ValueError, match="does not fit into a batch of 16"):
+        make_learner(OriginalReplay(32, replay_per_batch=16))
+
+
+def test_unknown_latent_layer_lists_the_layers():
+    with pytest.raises(ValueError, match="'latnet'.*front_bn, latent"):
+        Learner(helpers.small_backbone(), "latnet", num_classes=4)
+
+
+def test_diverged_latents_stop_with_their_cause():
+    stream = helpers.blob_stream()
+    learner = make_learner(OriginalReplay(8))
+    kernel = learner.front.layers[2].kernel
+    kernel.assign(np.full(kernel.shape, np.nan))
+    with pytest.raises(ValueError, match="not finite in half precision"):
+        learner.evaluate(stream.test)

@@ -1,0 +1,250 @@
+"""Tests of scripts/train.py, through the command line that users type."""
+
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+# The quickstart, shrunk to seconds: 3 experiences at 32 pixels.
+TINY = (
+    "embedded_objects.image_size = 32",
+    "embedded_objects.frames_per_session = 1",
+    "mobilenet_v1.input_shape = (32, 32, 3)",
+    "new_classes.classes_per_experience = 20",
+    "first/Phase.epochs = 1",
+    "following/Phase.epochs = 1",
+    "GeneratorTrainer.epochs = 1",
+    "ClassifierTrainer.batch_size = 32",
+    "GeneratorTrainer.batch_size = 32",
+    "GeneratorTrainer.replay_per_batch = 16",
+    "memory_size = 60",
+    "replay_per_batch = 8",
+)
+
+
+def train(*arguments, bindings=TINY, gin_file="gin/quickstart.gin"):
+    command = [sys.executable, "scripts/train.py"]
+    if gin_file:
+        command.append(f"--gin_file={gin_file}")
+    command += [f"--gin_bindings={binding}" for binding in bindings]
+    return subprocess.run(
+        [*command, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, data_dir):
+    """All six runs on two seeds."""
+    output_dir = tmp_path_factory.mktemp("results") / "out"
+    result = train(
+        "--runs=none,PR-OD,PR-GD,NR-OD,NR-GD,NR-RD",
+        "--seeds=0,1",
+        f"--output_dir={output_dir}",
+        f"--data_dir={data_dir}",
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return output_dir, result
+
+
+def read_results(output_dir, run, seed=0):
+    path = output_dir / run / f"seed_{seed}" / "results.json"
+    return json.loads(path.read_text())
+
+
+def numbers(results):
+    timeless = {k: v for k, v in results.items() if k != "seconds"}
+    return json.dumps(timeless, sort_keys=True)
+
+
+def test_every_run_leaves_its_results(finished):
+    output_dir, _ = finished
+    for run in ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"):
+        for seed in (0, 1):
+            results = read_results(output_dir, run, seed)
+            assert results["run"] == run
+            assert results["seed"] == seed
+            assert results["scenario"] == "NC"
+            assert results["evaluated_after"] == [0, 1, 2]
+            matrix = results["accuracy_matrix"]
+            assert [len(row) for row in matrix] == [50, 50, 50]
+            for key in ("accuracy_whole", "accuracy_growing"):
+                assert len(results[key]) == 3
+                assert all(0 <= value <= 1 for value in results[key])
+            # Every class has equally many test frames.
+            whole = [sum(row) / 50 for row in matrix]
+            assert results["accuracy_whole"] == pytest.approx(whole)
+            assert results["accuracy_growing"][-1] == pytest.approx(whole[-1])
+            assert results["final_accuracy"] == results["accuracy_whole"][-1]
+            assert results["average_accuracy"] == pytest.approx(sum(whole) / 3)
+            assert -1 <= results["forgetting"] <= 1
+            assert -1 <= results["backward_transfer"] <= 1
+            assert results["forward_transfer"] is None
+            assert results["seconds"]["total"] > 0
+            assert {"tensorflow", "keras", "gnr_keras"} <= set(
+                results["versions"]
+            )
+
+
+def test_runs_share_the_stream_and_differ_after_the_first_experience(finished):
+    output_dir, _ = finished
+    matrices = [
+        read_results(output_dir, run)["accuracy_matrix"]
+        for run in ("none", "PR-GD", "NR-GD")
+    ]
+    assert matrices[0][0] == matrices[1][0] == matrices[2][0]
+    assert matrices[0][2] != matrices[1][2] != matrices[2][2]
+
+
+def test_summary_and_figure_cover_all_runs(finished):
+    output_dir, _ = finished
+    with open(output_dir / "summary.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    first = read_results(output_dir, rows[0]["run"], rows[0]["seed"])
+    assert float(rows[0]["final_accuracy"]) == first["final_accuracy"]
+    png = (output_dir / "accuracy.png").read_bytes()
+    assert png.startswith(b"\x89PNG") and len(png) > 10_000
+
+
+def test_progress_and_table_are_shown(finished):
+    _, result = finished
+    for k in (1, 2, 3):
+        assert f"NR-GD seed 1 | experience {k}/3 | epoch 1/1 | loss" in (
+            result.stderr
+        )
+    lines = result.stdout.strip().splitlines()
+    assert lines[0].split() == (
+        [
+            "run",
+            "final",
+            "accuracy",
+            "average",
+            "accuracy",
+            "forgetting",
+            "seeds",
+        ]
+    )
+    assert [line.split()[0] for line in lines[2:8]] == (
+        ["none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"]
+    )
+    assert "±" in lines[2]
+
+
+def test_operative_config_runs_again_to_the_same_numbers(
+    finished, tmp_path, data_dir
+):
+    """Same seed, same numbers; and the saved config is all that it takes."""
+    output_dir, _ = finished
+    config = output_dir / "NR-GD" / "seed_1" / "operative_config.gin"
+    result = train(
+        "--runs=NR-GD",
+        "--seeds=1",
+        f"--output_dir={tmp_path}",
+        f"--data_dir={data_dir}",
+        bindings=(),
+        gin_file=config,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    again = numbers(read_results(tmp_path, "NR-GD", 1))
+    assert again == numbers(read_results(output_dir, "NR-GD", 1))
+
+
+def test_earlier_results_are_left_as_they_were(finished, data_dir):
+    output_dir, _ = finished
+    before = {
+        path: path.read_bytes()
+        for path in output_dir.rglob("*")
+        if path.is_file()
+    }
+    result = train(
+        "--runs=none",
+        "--seeds=5",
+        f"--output_dir={output_dir}",
+        f"--data_dir={data_dir}",
+    )
+    assert result.returncode == 1
+    assert "already holds results" in result.stderr
+    after = {
+        path: path.read_bytes()
+        for path in output_dir.rglob("*")
+        if path.is_file()
+    }
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "arguments, bindings, gin_file, expected",
+    [
+        ((), (), None, "No gin file was given"),
+        ((), (), "gin/quikstart.gin", "Did you mean 'quickstart.gin'"),
+        (
+            (),
+            ("Learnr.head_bias = True",),
+            "gin/quickstart.gin",
+            "Did you mean 'Learner'",
+        ),
+        (
+            (),
+            ("Learner.hed_bias = True",),
+            "gin/quickstart.gin",
+            "Did you mean 'head_bias'",
+        ),
+        ((), ("Learner.head_bias = ",), "gin/quickstart.gin", "head_bias"),
+        ((), ("memory_sise = 3",), "gin/quickstart.gin", "memory_size"),
+        (("--runs=none,NR-DG",), (), "gin/quickstart.gin", "NR-GD"),
+        (("--seeds=one",), (), "gin/quickstart.gin", "'one'"),
+        ((), (), "gin/strategies/ar1free.gin", "not bound: Experiment.data"),
+        (
+            (),
+            (*TINY, 'Learner.latent_layer = "conv9"'),
+            "gin/quickstart.gin",
+            "conv5_4/dw",
+        ),
+        (
+            (),
+            (*TINY, "replay_per_batch = 32"),
+            "gin/quickstart.gin",
+            "does not fit into a batch of 32",
+        ),
+        (
+            (),
+            (*TINY, "mobilenet_v1.input_shape = (64, 64, 3)"),
+            "gin/quickstart.gin",
+            "takes images of shape (64, 64, 3)",
+        ),
+        (
+            (),
+            (*TINY, "new_classes.classes_per_experience = 7"),
+            "gin/quickstart.gin",
+            "do not divide into experiences of 7",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_message(
+    arguments, bindings, gin_file, expected, tmp_path, data_dir
+):
+    output_dir = tmp_path / "out"
+    result = train(
+        "--runs=NR-GD",
+        *arguments,
+        f"--output_dir={output_dir}",
+        f"--data_dir={data_dir}",
+        bindings=bindings,
+        gin_file=gin_file,
+    )
+    assert result.returncode == 1
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not output_dir.exists()
