@@ -4,8 +4,6 @@ import pathlib
 
 import keras
 
-from gnr_keras import layers
-
 _SHIPPED_WEIGHTS = (
     pathlib.Path(__file__).parent
     / "weights"
@@ -62,45 +60,6 @@ def mobilenet_v1(input_shape=(128, 128, 3), alpha=1.0, weights=None):
         path = _SHIPPED_WEIGHTS if weights == "drawn_objects" else weights
         _load_weights(model, path, alpha)
     return model
-
-
-def clone(model, batch_renormalization=True, seed=0):
-    """Copies a functional model, with its weights, under a seed.
-
-    Args:
-        model: a functional `keras.Model`.
-        batch_renormalization: whether each `BatchNormalization` becomes a
-            `BatchRenormalization` that inherits its weights and statistics.
-        seed: seed of the layers that draw random numbers when they run.
-
-    Returns:
-        A new model; `model` itself is not touched.
-    """
-
-    def copy_layer(layer):
-        config = layer.get_config()
-        if "seed" in config and config["seed"] is None:
-            config["seed"] = seed
-        if batch_renormalization and type(layer) is (
-            keras.layers.BatchNormalization
-        ):
-            for name in (
-                "momentum",
-                "renorm",
-                "renorm_clipping",
-                "renorm_momentum",
-            ):
-                config.pop(name, None)
-            return layers.BatchRenormalization.from_config(config)
-        return type(layer).from_config(config)
-
-    copy = keras.models.clone_model(model, clone_function=copy_layer)
-    for old, new in zip(model.layers, copy.layers, strict=True):
-        if type(old) is type(new):
-            new.set_weights(old.get_weights())
-        else:
-            _inherit(old, new)
-    return copy
 
 
 def resolve_layer(model, name):
@@ -163,10 +122,3 @@ def _load_weights(model, path, alpha):
             f"The weights in {path} do not fit MobileNetV1 of width "
             f"alpha={alpha}. Choose the width that they were saved with."
         ) from error
-
-
-def _inherit(old, new):
-    values = {variable.name: variable for variable in old.variables}
-    for variable in new.variables:
-        if variable.name in values:
-            variable.assign(values[variable.name])

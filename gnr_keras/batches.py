@@ -20,6 +20,11 @@ def replay_share(num_current, memory_size, batch_size, replay_per_batch=None):
     if memory_size == 0:
         return 0
     if replay_per_batch is None:
+        if batch_size < 2:
+            raise ValueError(
+                "A batch with replay needs room for two patterns. Received: "
+                f"batch_size={batch_size}."
+            )
         current = round(batch_size * num_current / (num_current + memory_size))
         return batch_size - min(max(current, 1), batch_size - 1)
     check_replay_per_batch(replay_per_batch, batch_size)

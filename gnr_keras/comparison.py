@@ -7,8 +7,8 @@ from gnr_keras import runs
 
 def compare(
     gin_files,
-    gin_overrides,
-    search_path,
+    overrides,
+    gin_dir,
     names,
     seeds,
     output_dir,
@@ -21,8 +21,8 @@ def compare(
 
     Args:
         gin_files: gin files of the experiment.
-        gin_overrides: bindings that override them.
-        search_path: folder that gin files are looked up in too.
+        overrides: bindings that override them.
+        gin_dir: folder that includes are relative to.
         names: the paper's names of the runs.
         seeds: integers.
         output_dir: folder of the results; must not hold any.
@@ -34,7 +34,7 @@ def compare(
     """
     for name in names:
         runs.get_run(name)
-    gin_bindings.configure(gin_files, gin_overrides, search_path)
+    gin_bindings.configure(gin_files, overrides, gin_dir)
     report.check_output_dir(output_dir)
     progress = None
     if progress_factory is not None:
@@ -43,7 +43,7 @@ def compare(
     for seed in seeds:
         for name in names:
             # Read again, so that the operative config is this run's alone.
-            gin_bindings.configure(gin_files, gin_overrides, search_path)
+            gin_bindings.configure(gin_files, overrides, gin_dir)
             with gin_bindings.run_scope(name):
                 experiment = gin_bindings.build_experiment()
                 results = experiment.run(name, seed, data_dir, progress)

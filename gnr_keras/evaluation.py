@@ -154,7 +154,10 @@ class History:
         first = np.searchsorted(self.evaluated_after, self._first_experience)
         first[self._first_experience < 0] = -1
         whole = [e.accuracy_whole for e in self.evaluations]
-        growing = [e.accuracy_growing for e in self.evaluations]
+        growing = [
+            None if np.isnan(e.accuracy_growing) else e.accuracy_growing
+            for e in self.evaluations
+        ]
         return {
             "evaluated_after": self.evaluated_after,
             "accuracy_matrix": [

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from gnr_keras import initialization
+from gnr_keras import cloning
 from gnr_keras import losses
 
 # Spatial size below which a map is flattened instead of halved once more.
@@ -59,9 +59,8 @@ class ConditionalVAE(keras.Model):
         output_activation="relu6",
         seed=0,
         name="generator",
-        **kwargs,
     ):
-        super().__init__(name=name, **kwargs)
+        super().__init__(name=name)
         data_shape = tuple(data_shape)
         if len(data_shape) not in (1, 3):
             raise ValueError(
@@ -87,14 +86,12 @@ class ConditionalVAE(keras.Model):
             "kl": beta,
             "classification": eta,
         }
-        self.encoder = _build_encoder(
-            data_shape, num_classes, z_dim, width, hidden
-        )
-        self.decoder = _build_decoder(
+        encoder = _build_encoder(data_shape, num_classes, z_dim, width, hidden)
+        decoder = _build_decoder(
             data_shape, num_classes, z_dim, width, hidden, output_activation
         )
-        initialization.initialize(self.encoder, 2 * seed)
-        initialization.initialize(self.decoder, 2 * seed + 1)
+        self.encoder = cloning.clone(encoder, 2 * seed, keep_weights=False)
+        self.decoder = cloning.clone(decoder, 2 * seed + 1, keep_weights=False)
         self._decode_batch = tf.function(
             self._decode_batch,
             input_signature=[
@@ -106,11 +103,13 @@ class ConditionalVAE(keras.Model):
 
     def encode(self, x, labels):
         """Returns mean and log variance of `q(z | x, y)`."""
+        x = ops.convert_to_tensor(x, "float32")
         encoded = self.encoder([x, self._one_hot(labels)])
         return ops.split(encoded, 2, axis=-1)
 
     def decode(self, z, labels):
         """Returns the mean of `p(x | z, y)`."""
+        z = ops.convert_to_tensor(z, "float32")
         return self.decoder([z, self._one_hot(labels)])
 
     def call(self, inputs, training=None):
@@ -131,8 +130,8 @@ class ConditionalVAE(keras.Model):
                 inference mode, so that its statistics stay as they are.
 
         Returns:
-            A dict: "reconstruction" (squared error summed over units), "kl"
-            (summed over z) and "classification" (nats; zero without a
+            A dict: "reconstruction" (squared error, mean over units), "kl"
+            (mean over z) and "classification" (nats; zero without a
             classifier).
         """
         mean, log_variance = self.encode(x, labels)
@@ -177,7 +176,7 @@ class ConditionalVAE(keras.Model):
         return patterns
 
     def get_config(self):
-        return {**super().get_config(), **self._settings}
+        return {"name": self.name, **self._settings}
 
     def _decode_batch(self, z, labels):
         return tf.cast(self.decode(z, labels), tf.float16)

@@ -6,6 +6,7 @@ The modules that other projects import know nothing of gin.
 import contextlib
 import difflib
 import inspect
+import os
 import pathlib
 import re
 
@@ -87,34 +88,36 @@ for _name, _configurable in _CONFIGURABLES.items():
     gin.external_configurable(_configurable, _name)
 
 
-def configure(gin_files, gin_bindings=(), search_path=None):
+def configure(gin_files, overrides=(), gin_dir="."):
     """Reads gin files and bindings, in place of all read before.
 
     Args:
-        gin_files: paths of gin files.
-        gin_bindings: bindings such as "first/Phase.epochs = 8".
-        search_path: folder that files and includes are looked up in too.
+        gin_files: paths of gin files, seen from here or from `gin_dir`.
+        overrides: bindings such as "first/Phase.epochs = 8".
+        gin_dir: folder that includes are relative to.
 
     Raises:
         ValueError: for an unknown file, name or value, or where an essential
             value is missing.
     """
     gin.clear_config()
-    if search_path is not None:
-        gin.add_config_file_search_path(str(search_path))
+    gin_dir = pathlib.Path(gin_dir).resolve()
     if not gin_files:
         raise ValueError(
             "No gin file was given; expected at least one, such as "
             "--gin_file=gin/quickstart.gin."
         )
+    found = [_find(name, gin_dir) for name in gin_files]
+    gin.add_config_file_search_path(os.getcwd())
     try:
-        gin.parse_config_files_and_bindings(
-            list(gin_files),
-            list(gin_bindings),
-            print_includes_and_imports=False,
-        )
+        # Gin looks for an include among Python's packages before it looks
+        # into its search path, but into the working directory before that.
+        with contextlib.chdir(gin_dir):
+            gin.parse_config_files_and_bindings(
+                found, list(overrides), print_includes_and_imports=False
+            )
     except OSError as error:
-        raise ValueError(_unknown_file(error, search_path)) from error
+        raise ValueError(str(error)) from error
     except (ValueError, SyntaxError) as error:
         raise ValueError(f"{error}{_suggestion(str(error))}") from error
     _check_scopes()
@@ -165,14 +168,18 @@ def _is_bound(name):
     return True
 
 
-def _unknown_file(error, search_path):
-    folder = pathlib.Path(search_path or ".")
-    known = sorted(str(p.relative_to(folder)) for p in folder.rglob("*.gin"))
-    wanted = re.search(r"Unable to open file: (\S+?)\.? ", f"{error} ")
-    name = pathlib.Path(wanted.group(1)).name if wanted else ""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+def _find(name, gin_dir):
+    for path in (pathlib.Path(name), gin_dir / name):
+        if path.is_file():
+            return str(path.resolve())
+    known = sorted(str(p.relative_to(gin_dir)) for p in gin_dir.rglob("*.gin"))
+    wanted = pathlib.Path(name).name
+    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{str(error).strip()}{hint} Known files: {', '.join(known)}."
+    raise ValueError(
+        f"There is no gin file {str(name)!r}.{hint} Known files: "
+        f"{', '.join(known)}."
+    )
 
 
 def _suggestion(message):

@@ -124,3 +124,22 @@ class BatchRenormalization(keras.layers.BatchNormalization):
         for name in _REPLACED:
             config.pop(name, None)
         return {**config, **self._initial}
+
+    @classmethod
+    def from_batch_normalization(cls, config):
+        """Builds the layer that takes the place of a batch normalisation.
+
+        Args:
+            config: `get_config()` of a `keras.layers.BatchNormalization`.
+        """
+        kept = {k: v for k, v in config.items() if k not in _REPLACED}
+        return cls.from_config(kept)
+
+
+def leaves(model):
+    """Returns the layers of a model, with those of nested models in place."""
+    found = []
+    for layer in model.layers:
+        nested = isinstance(layer, keras.Model)
+        found.extend(leaves(layer) if nested else [layer])
+    return found

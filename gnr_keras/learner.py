@@ -12,8 +12,8 @@ import tensorflow as tf
 from gnr_keras import backbones
 from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
+from gnr_keras import cloning
 from gnr_keras import evaluation
-from gnr_keras import initialization
 from gnr_keras import replay as replay_lib
 from gnr_keras import trainers
 from gnr_keras.datasets.source import as_source
@@ -260,24 +260,23 @@ class Learner:
             yield array[start : start + self.inference_batch_size]
 
     def _build_model(self, backbone, latent_layer, head_bias, initialize, seed):
-        backbone = backbones.clone(
-            backbone,
-            batch_renormalization=self._batch_renormalization is not None,
-            seed=seed,
-        )
         features = backbone.outputs[0]
         if len(features.shape) == 4:
             features = keras.layers.GlobalAveragePooling2D(name="pool")(
                 features
             )
         head = keras.layers.Dense(
-            self.num_classes, use_bias=head_bias, name=HEAD
+            self.num_classes,
+            use_bias=head_bias,
+            kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
+            name=HEAD,
         )
-        self.model = keras.Model(
-            backbone.inputs[0], head(features), name="classifier"
+        self.model = cloning.clone(
+            keras.Model(backbone.inputs[0], head(features), name="classifier"),
+            seed,
+            batch_renormalization=self._batch_renormalization is not None,
+            keep_weights=not initialize,
         )
-        if initialize:
-            initialization.initialize(self.model, seed)
         self.front, self.back = backbones.split(self.model, latent_layer)
 
     def _check_data(self, data):

@@ -53,7 +53,7 @@ def test_every_binding_reaches_its_object(name, tmp_path):
     gin_bindings.configure(
         [str(GIN / name)],
         ["embedded_objects.frames_per_session = 1"],
-        search_path=GIN,
+        gin_dir=GIN,
     )
     for run in runs.RUNS.values():
         with gin_bindings.run_scope(run.name):
@@ -78,7 +78,7 @@ def test_quickstart_values_arrive(tmp_path):
             "NR_GD/ConditionalVAE.beta = 0.5",
             "memory_size = 123",
         ],
-        search_path=GIN,
+        gin_dir=GIN,
     )
     data = ArraySource(
         drawing.draw_session(0, 1, 2, 64), [0, 1], class_names=["a", "b"]
@@ -107,7 +107,7 @@ def test_essential_values_are_required():
                 str(GIN / "models" / "conditional_vae.gin"),
             ],
             ["memory_size = 1", "replay_per_batch = 1"],
-            search_path=GIN,
+            gin_dir=GIN,
         )
 
 
@@ -122,7 +122,7 @@ def test_essential_values_are_required():
 )
 def test_unknown_names_get_the_nearest_known_one(binding, suggestion):
     with pytest.raises(ValueError, match=f"Did you mean {suggestion}"):
-        gin_bindings.configure(["quickstart.gin"], [binding], search_path=GIN)
+        gin_bindings.configure(["quickstart.gin"], [binding], gin_dir=GIN)
 
 
 def test_scope_of_no_run_is_refused():
@@ -130,5 +130,5 @@ def test_scope_of_no_run_is_refused():
         gin_bindings.configure(
             ["quickstart.gin"],
             ["NRGD/Learner.head_bias = True"],
-            search_path=GIN,
+            gin_dir=GIN,
         )

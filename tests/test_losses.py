@@ -9,19 +9,19 @@ import tensorflow as tf
 from gnr_keras import losses
 
 
-def test_squared_error_sums_over_all_units_of_a_pattern():
+def test_squared_error_is_the_mean_over_all_units_of_a_pattern():
     x = np.array([[[[1, 2], [3, 4]]], [[[0, 0], [0, 0]]]], "float32")
     reconstruction = np.array([[[[1, 0], [0, 4]]], [[[1, 1], [1, 1]]]])
-    # (0, 2, 3, 0): 4 + 9 = 13. (-1, -1, -1, -1): 4.
+    # (0, 2, 3, 0): (4 + 9) / 4 = 3.25. (-1, -1, -1, -1): 1.
     np.testing.assert_allclose(
-        losses.squared_error(x, reconstruction.astype("float32")), [13, 4]
+        losses.squared_error(x, reconstruction.astype("float32")), [3.25, 1]
     )
 
 
 def test_squared_error_of_vectors():
     x = np.array([[3.0, 0.0], [1.0, 1.0]], "float32")
     np.testing.assert_allclose(
-        losses.squared_error(x, np.zeros_like(x)), [9, 2]
+        losses.squared_error(x, np.zeros_like(x)), [4.5, 1]
     )
 
 
@@ -30,14 +30,16 @@ def test_squared_error_of_vectors():
     [
         ([0.0, 0.0], [0.0, 0.0], 0.0),
         # (1 + 2 ** 2 - 1 - 0) / 2 = 2 and (1 + 1 - 1 - 0) / 2 = 0.5.
-        ([2.0, -1.0], [0.0, 0.0], 2.5),
-        # Variance 4: (4 - 1 - ln 4) / 2 = 0.806853.
-        ([0.0, 0.0], [math.log(4.0), 0.0], 0.806853),
+        ([2.0, -1.0], [0.0, 0.0], 1.25),
+        # Variance 4: (4 - 1 - ln 4) / 2 = 0.806853; and 0.
+        ([0.0, 0.0], [math.log(4.0), 0.0], 0.403426),
         # Variance 1/4, mean 1: (1/4 + 1 - 1 + ln 4) / 2 = 0.818147; and 2.
-        ([1.0, 2.0], [-math.log(4.0), 0.0], 2.818147),
+        ([1.0, 2.0], [-math.log(4.0), 0.0], 1.409074),
     ],
 )
-def test_kl_divergence_in_closed_form(mean, log_variance, expected):
+def test_kl_divergence_is_the_mean_over_z_of_the_closed_form(
+    mean, log_variance, expected
+):
     value = losses.kl_to_standard_normal(
         tf.constant([mean, [0.0, 0.0]]), tf.constant([log_variance, [0.0, 0.0]])
     )

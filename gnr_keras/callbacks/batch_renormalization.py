@@ -66,11 +66,18 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
         self._assign(done, self.first_update_rate)
 
     def on_train_end(self, logs=None):
+        if not self.trainings:
+            self._assign(1.0, self.first_update_rate)
         self.trainings += 1
 
     def _assign(self, progress, update_rate):
-        for layer in self.model.layers:
+        for layer in layers.leaves(self.model):
             if isinstance(layer, layers.BatchRenormalization):
+                if not layer.built:
+                    raise ValueError(
+                        f"{layer.name!r} has no weights yet. Build the model "
+                        "before training."
+                    )
                 layer.r_max.assign(1.0 + progress * (self.r_max - 1.0))
                 layer.d_max.assign(progress * self.d_max)
                 layer.update_rate.assign(update_rate)

@@ -92,13 +92,18 @@ class CWRConsolidation(keras.callbacks.Callback):
             labels: the label of each pattern of the experience.
             replay_labels: the label of each pattern of the replay memory.
         """
+        labels = _as_labels("labels", labels)
         if not len(labels):
             raise ValueError("An experience needs at least one pattern.")
-        self._labels = np.asarray(labels), np.asarray(replay_labels, int)
+        self._labels = labels, _as_labels("replay_labels", replay_labels)
 
     @property
     def seen(self):
         """Boolean per class: whether it was in an experience so far."""
+        if self.rows is None:
+            raise RuntimeError(
+                "The classes are not known before the first training."
+            )
         return self._real_counts > 0
 
     def on_train_begin(self, logs=None):
@@ -115,11 +120,11 @@ class CWRConsolidation(keras.callbacks.Callback):
             self.past_counts = np.zeros(len(trained), np.int64)
             self._real_counts = np.zeros(len(trained), np.int64)
         labels, replay_labels = self._labels
-        highest = max(labels.max(), replay_labels.max(initial=0))
-        if labels.min() < 0 or highest >= len(trained):
+        both = np.concatenate([labels, replay_labels])
+        if both.min() < 0 or both.max() >= len(trained):
             raise ValueError(
                 f"Labels must lie in [0, {len(trained)}), the rows of "
-                f"{self.head!r}. Received: {labels.min()} to {highest}."
+                f"{self.head!r}. Received: {both.min()} to {both.max()}."
             )
         self._current = np.bincount(labels, minlength=len(trained))
         self._replayed = np.bincount(replay_labels, minlength=len(trained))
@@ -186,6 +191,12 @@ class CWRConsolidation(keras.callbacks.Callback):
                 f"The head must be a Dense layer. Received: {self.head!r}, a "
                 f"{type(layer).__name__}."
             )
+        if not layer.built:
+            raise ValueError(
+                f"The head {self.head!r} has no weights yet. Build the model "
+                "before training, with `model.build(input_shape)` or a "
+                "`keras.Input`."
+            )
         return layer
 
     def _read(self, layer):
@@ -200,6 +211,20 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer.kernel.assign(rows[:, :features].T)
         if layer.use_bias:
             layer.bias.assign(rows[:, features])
+
+
+def _as_labels(name, labels):
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if not labels.size:
+        return np.zeros(0, np.int64)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"`{name}` must hold one integer per pattern. Received: shape "
+            f"{labels.shape}, dtype {labels.dtype}."
+        )
+    return labels
 
 
 def _check(name, value, allowed):

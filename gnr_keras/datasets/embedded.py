@@ -3,7 +3,7 @@
 import concurrent.futures
 import os
 import pathlib
-import tempfile
+import uuid
 
 import numpy as np
 
@@ -80,21 +80,25 @@ def _draw(path, image_size, frames_per_session, seed, progress):
     )
     # Under another name until it is whole: a run that is stopped while
     # drawing must not leave a file that the next one takes for good.
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
+    # Not by `tempfile`, whose files nobody else may read.
+    temporary = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.part")
     try:
         frames = np.lib.format.open_memmap(
             temporary, mode="w+", dtype=np.uint8, shape=shape
         )
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            drawn = pool.map(draw, cells)
-            for done, (cell, video) in enumerate(
-                zip(cells, drawn, strict=True)
-            ):
-                frames[cell[0], cell[1] - 1] = video
-                if progress:
-                    progress(done + 1, len(cells))
+            try:
+                drawn = pool.map(draw, cells)
+                for done, (cell, video) in enumerate(
+                    zip(cells, drawn, strict=True)
+                ):
+                    frames[cell[0], cell[1] - 1] = video
+                    if progress:
+                        progress(done + 1, len(cells))
+            finally:
+                # An interruption must not wait for what is not begun.
+                pool.shutdown(cancel_futures=True)
         frames.flush()
         os.replace(temporary, path)
     finally:
-        pathlib.Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -44,6 +44,11 @@ class Source(abc.ABC):
             )
         if sessions is not None:
             sessions = np.asarray(sessions)
+            if not np.issubdtype(sessions.dtype, np.integer):
+                raise ValueError(
+                    "`sessions` must be integers. Received: dtype "
+                    f"{sessions.dtype}."
+                )
             if sessions.shape != labels.shape:
                 raise ValueError(
                     "`sessions` needs one entry per label. Received: "
@@ -73,7 +78,10 @@ class Source(abc.ABC):
 
     def subset(self, indices):
         """Returns a view of the patterns at `indices`; nothing is loaded."""
-        return _Subset(self, np.asarray(indices, dtype=np.int64))
+        indices = np.asarray(indices)
+        if indices.dtype == bool:
+            indices = np.flatnonzero(indices)
+        return _Subset(self, indices.astype(np.int64))
 
 
 class ArraySource(Source):

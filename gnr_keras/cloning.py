@@ -1,0 +1,67 @@
+"""Copies of Keras models that depend on one seed and on nothing else."""
+
+import keras
+import numpy as np
+
+from gnr_keras import layers
+
+
+def clone(model, seed, batch_renormalization=False, keep_weights=True):
+    """Copies a functional model, nested ones included.
+
+    Keras draws initial weights from a global generator; here they, and all
+    that layers such as dropout draw later, come from `seed`.
+
+    Args:
+        model: a functional `keras.Model`.
+        seed: an integer.
+        batch_renormalization: whether each `BatchNormalization` becomes a
+            `BatchRenormalization` that inherits its weights and statistics.
+        keep_weights: whether the copy has the weights of `model`, or new
+            ones.
+
+    Returns:
+        A new model; `model` itself is not touched.
+    """
+    seeds = _seeds(seed)
+
+    def copy_layer(layer):
+        config = layer.get_config()
+        for value in config.values():
+            if isinstance(value, dict) and "seed" in value.get("config", {}):
+                value["config"]["seed"] = next(seeds)
+        if "seed" in config:
+            config["seed"] = next(seeds)
+        # A subclass of the user's own may normalise in another way.
+        if batch_renormalization and (
+            type(layer) is keras.layers.BatchNormalization
+        ):
+            return layers.BatchRenormalization.from_batch_normalization(config)
+        return type(layer).from_config(config)
+
+    copy = keras.models.clone_model(
+        model, clone_function=copy_layer, recursive=True
+    )
+    if keep_weights:
+        originals = layers.leaves(model)
+        for old, new in zip(originals, layers.leaves(copy), strict=True):
+            _inherit(old, new)
+    return copy
+
+
+def _seeds(seed):
+    position = 0
+    while True:
+        sequence = np.random.SeedSequence([seed, position])
+        yield int(sequence.generate_state(1)[0] >> 1)
+        position += 1
+
+
+def _inherit(old, new):
+    if type(old) is type(new):
+        new.set_weights(old.get_weights())
+        return
+    values = {variable.name: variable for variable in old.variables}
+    for variable in new.variables:
+        if variable.name in values:
+            variable.assign(values[variable.name])

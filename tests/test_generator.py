@@ -1,0 +1,303 @@
+"""Tests of the conditional VAE."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from gnr_keras import ConditionalVAE
+from gnr_keras import GeneratorTrainer
+from gnr_keras import generator as generator_module
+from gnr_keras.layers import BatchRenormalization
+from gnr_keras.replay import Memory
+
+SMALL = {"z_dim": 4, "width": 6, "hidden": 16}
+SHAPES = [
+    (10,),
+    (2, 2, 3),
+    (8, 8, 5),
+    (9, 4, 2),
+    (1, 20, 2),
+    (20, 17, 3),
+    (33, 16, 1),
+]
+
+
+def make_generator(data_shape=(3, 3, 4), num_classes=3, **options):
+    return ConditionalVAE(data_shape, num_classes, **{**SMALL, **options})
+
+
+def make_data(data_shape, count=5, num_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0, 6, (count, *data_shape)).astype("float32")
+    labels = rng.integers(num_classes, size=count).astype("int32")
+    return tf.constant(x), tf.constant(labels)
+
+
+def make_z(count, spread=1.0):
+    z = np.random.default_rng(1).normal(0, spread, (count, 4))
+    return tf.constant(z, tf.float32)
+
+
+def empty_memory(data_shape):
+    return Memory(
+        np.zeros((0, *data_shape), np.float16), np.zeros((0,), np.int32)
+    )
+
+
+def weights_of(model):
+    return [variable.numpy().copy() for variable in model.variables]
+
+
+def any_differs(first, second):
+    return any((a != b).any() for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("data_shape", SHAPES)
+def test_shapes(data_shape):
+    generator = make_generator(data_shape)
+    x, labels = make_data(data_shape)
+    mean, log_variance = generator.encode(x, labels)
+    assert mean.shape == log_variance.shape == (5, 4)
+    assert generator.decode(mean, labels).shape == x.shape
+    assert generator((x, labels)).shape == x.shape
+    patterns = generator.generate([0, 2], seed=0)
+    assert patterns.shape == (2, *data_shape)
+    assert patterns.dtype == np.float16
+
+
+def test_arrays_are_taken_as_tensors_are():
+    generator = make_generator()
+    x, labels = make_data((3, 3, 4))
+    noise = make_z(5)
+    np.testing.assert_array_equal(
+        generator.encode(x.numpy(), labels.numpy()), generator.encode(x, labels)
+    )
+    np.testing.assert_array_equal(
+        generator.decode(noise.numpy(), labels.numpy()),
+        generator.decode(noise, labels),
+    )
+    from_arrays = generator.compute_losses(
+        x.numpy(), labels.numpy(), noise.numpy()
+    )
+    for name, value in generator.compute_losses(x, labels, noise).items():
+        np.testing.assert_array_equal(from_arrays[name], value)
+
+
+def test_no_labels_give_no_patterns():
+    assert make_generator().generate([], seed=0).shape == (0, 3, 3, 4)
+
+
+def test_other_shapes_are_an_error():
+    with pytest.raises(ValueError, match=r"\(4, 4\)"):
+        make_generator((4, 4))
+
+
+@pytest.mark.parametrize(
+    "activation, low, high",
+    [("relu6", 0, 6), ("relu", 0, np.inf), ("sigmoid", 0, 1)],
+)
+def test_output_lies_in_the_range_of_its_activation(activation, low, high):
+    generator = make_generator(output_activation=activation)
+    labels = np.arange(40) % 3
+    output = generator.decode(make_z(40, 1e4), labels).numpy()
+    assert low <= output.min() < low + 0.01
+    assert output.max() <= high
+    # Far from the origin the bounds are met, not only respected.
+    assert output.max() > min(0.99 * high, 6.1)
+
+
+def test_linear_output_is_unbounded():
+    generator = make_generator(output_activation="linear")
+    output = generator.decode(make_z(40, 1e4), np.arange(40) % 3).numpy()
+    assert output.min() < -1
+    assert output.max() > 1
+
+
+def test_generate_is_a_function_of_labels_and_seed():
+    generator = make_generator()
+    labels = [0, 1, 2, 2]
+    first = generator.generate(labels, seed=7)
+    np.random.normal()
+    tf.random.normal(())
+    assert generator.generate(labels, seed=7).tobytes() == first.tobytes()
+    assert (generator.generate(labels, seed=8) != first).any()
+    # Two patterns of one class are two draws.
+    assert (first[2] != first[3]).any()
+
+
+def test_generate_decodes_standard_normal_z_with_its_label():
+    class Transparent(ConditionalVAE):
+        def decode(self, z, labels):
+            return z + 10.0 * tf.cast(labels, tf.float32)[:, None]
+
+    generator = Transparent((4,), 2, **SMALL)
+    patterns = generator.generate([0] * 2000 + [1] * 2000, seed=0)
+    for part, mean in ((patterns[:2000], 0), (patterns[2000:], 10)):
+        part = part.astype(float)
+        # Standard errors over 2000 draws: 0.022 and 0.016.
+        np.testing.assert_allclose(part.mean(0), [mean] * 4, atol=0.1)
+        covariance = np.cov(part, rowvar=False)
+        np.testing.assert_allclose(covariance, np.eye(4), atol=0.15)
+
+
+def test_generate_does_not_show_how_many_are_decoded_at_once(monkeypatch):
+    generator = make_generator()
+    labels = np.arange(20) % 3
+    whole = generator.generate(labels, seed=1)
+    monkeypatch.setattr(generator_module, "_GENERATE_BATCH", 7)
+    parts = generator.generate(labels, seed=1)
+    np.testing.assert_allclose(whole, parts, atol=1e-2)
+
+
+@pytest.mark.parametrize("labels", [[0, 3], [-1, 2]])
+def test_labels_out_of_range_are_an_error(labels):
+    with pytest.raises(ValueError, match=rf"\[0, 3\).*{min(labels)} to"):
+        make_generator().generate(labels, seed=0)
+
+
+def small_classifier(data_shape=(3, 3, 4), num_classes=3):
+    """A classifier with batch renormalisation whose limits are open."""
+    inputs = keras.Input(data_shape)
+    x = keras.layers.Flatten()(inputs)
+    x = keras.layers.Dense(8)(x)
+    x = BatchRenormalization(1.25, 0.5, update_rate=0.5)(x)
+    x = keras.layers.ReLU()(x)
+    x = keras.layers.Dropout(0.5)(x)
+    return keras.Model(inputs, keras.layers.Dense(num_classes)(x))
+
+
+@pytest.mark.parametrize("data_shape", [(3, 3, 4), (7,)])
+@pytest.mark.parametrize("with_classifier", [False, True])
+def test_losses_follow_from_encoder_and_decoder(data_shape, with_classifier):
+    generator = make_generator(data_shape)
+    classifier = small_classifier(data_shape) if with_classifier else None
+    x, labels = make_data(data_shape)
+    noise = make_z(5)
+    values = generator.compute_losses(x, labels, noise, classifier)
+
+    mean, log_variance = (
+        np.asarray(part, float) for part in generator.encode(x, labels)
+    )
+    z = mean + np.sqrt(np.exp(log_variance)) * noise
+    decoded = generator.decode(tf.cast(z, tf.float32), labels).numpy()
+    squares = ((x.numpy() - decoded) ** 2).reshape(5, -1).mean(1)
+    np.testing.assert_allclose(values["reconstruction"], squares, rtol=1e-4)
+    kl = (np.exp(log_variance) + mean**2 - 1 - log_variance).mean(1) / 2
+    np.testing.assert_allclose(values["kl"], kl, rtol=1e-4, atol=1e-5)
+    classification = np.zeros(5)
+    if with_classifier:
+        odds = np.exp(classifier(decoded, training=False).numpy())
+        chosen = odds[np.arange(5), labels.numpy()] / odds.sum(1)
+        classification = -np.log(chosen)
+    np.testing.assert_allclose(
+        values["classification"], classification, rtol=1e-4
+    )
+
+
+def test_loss_weights_are_beta_and_eta():
+    generator = make_generator(beta=0.25, eta=3.0)
+    assert generator.loss_weights == {
+        "reconstruction": 1.0,
+        "kl": 0.25,
+        "classification": 3.0,
+    }
+
+
+def fit(generator, classifier, x, labels, epochs=2, seed=0, **options):
+    trainer = GeneratorTrainer(
+        generator, classifier, epochs=epochs, batch_size=8, **options
+    )
+    trainer.fit(
+        np.asarray(x, np.float16),
+        np.asarray(labels),
+        empty_memory(generator.data_shape),
+        np.random.default_rng(seed),
+    )
+    return trainer
+
+
+def test_training_the_generator_leaves_every_classifier_variable():
+    generator, classifier = make_generator(eta=1.0), small_classifier()
+    x, labels = make_data((3, 3, 4), count=32)
+    before, generator_before = weights_of(classifier), weights_of(generator)
+    names = {variable.name for variable in classifier.variables}
+    assert {"moving_mean", "moving_variance", "r_max", "update_rate"} <= names
+    fit(generator, classifier, x, labels)
+    for variable, value in zip(classifier.variables, before, strict=True):
+        assert variable.numpy().tobytes() == value.tobytes(), variable.path
+    for variable, value in zip(
+        generator.variables, generator_before, strict=True
+    ):
+        assert (variable.numpy() != value).any(), variable.path
+
+
+def test_classification_by_the_classifier_reaches_the_generator():
+    classifier = small_classifier()
+    x, labels = make_data((3, 3, 4), count=32)
+    trained = []
+    for eta in (0.0, 5.0):
+        generator = make_generator(eta=eta)
+        fit(generator, classifier, x, labels)
+        trained.append(weights_of(generator))
+    assert any_differs(*trained)
+
+
+@pytest.mark.parametrize("data_shape", [(6,), (9, 7, 2)])
+def test_saved_generator_loads_without_custom_objects(tmp_path, data_shape):
+    generator = make_generator(data_shape, beta=0.5, seed=4)
+    for variable in generator.variables:
+        variable.assign_add(0.05 * tf.ones_like(variable))
+    path = tmp_path / "generator.keras"
+    generator.save(path)
+    loaded = keras.saving.load_model(path)
+    assert isinstance(loaded, ConditionalVAE)
+    assert loaded.loss_weights == generator.loss_weights
+    assert loaded.get_config() == generator.get_config()
+    for old, new in zip(generator.variables, loaded.variables, strict=True):
+        np.testing.assert_array_equal(old.numpy(), new.numpy())
+    np.testing.assert_array_equal(
+        loaded.generate([0, 2, 1], seed=3), generator.generate([0, 2, 1], 3)
+    )
+
+
+@pytest.mark.parametrize("data_shape", [(6,), (9, 7, 2)])
+def test_initial_weights_depend_on_the_seed_alone(data_shape):
+    keras.utils.set_random_seed(1)
+    first = weights_of(make_generator(data_shape, seed=5))
+    keras.utils.set_random_seed(2)
+    keras.layers.Dense(3).build((None, 4))
+    again = weights_of(make_generator(data_shape, seed=5))
+    for a, b in zip(first, again, strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert any_differs(first, weights_of(make_generator(data_shape, seed=6)))
+
+
+def test_layers_of_one_shape_start_from_different_weights():
+    generator = make_generator((33, 33, 1))
+    kernels = [
+        layer.kernel.numpy()
+        for model in (generator.encoder, generator.decoder)
+        for layer in model.layers
+        if isinstance(layer, keras.layers.Conv2D)
+        and layer.kernel.shape == (3, 3, 6, 6)
+    ]
+    assert len(kernels) > 3
+    for i, kernel in enumerate(kernels):
+        for other in kernels[:i]:
+            assert (kernel != other).all()
+
+
+def test_generated_patterns_are_nearest_to_the_cluster_of_their_label():
+    centres = np.array([[4, 0.5, 4, 0.5, 4, 0.5], [0.5, 4, 0.5, 4, 0.5, 4]])
+    rng = np.random.default_rng(0)
+    labels = (np.arange(128) % 2).astype(np.int32)
+    x = (centres[labels] + rng.normal(0, 0.3, (128, 6))).clip(0, 6)
+    generator = make_generator((6,), 2, hidden=32, beta=1.0)
+    fit(generator, None, x, labels, 20, optimizer=keras.optimizers.Adam(0.01))
+    wanted = np.repeat([0, 1], 50)
+    patterns = generator.generate(wanted, seed=0).astype(float)
+    distances = np.linalg.norm(patterns[:, None] - centres, axis=2)
+    np.testing.assert_array_equal(distances.argmin(1), wanted)
+    # The clusters are 8.6 apart, and 0.7 wide.
+    assert distances.min(1).mean() < 1.0
