@@ -11,6 +11,7 @@ from gnr_keras.backbones import split
 from gnr_keras.generator import ConditionalVAE
 from gnr_keras.learner import Learner
 from gnr_keras.replay import GeneratedReplay
+from gnr_keras.replay import NoReplay
 from gnr_keras.replay import OriginalReplay
 from gnr_keras.replay import RandomReplay
 from gnr_keras.trainers import ClassifierTrainer
@@ -25,6 +26,7 @@ __all__ = [
     "GeneratedReplay",
     "GeneratorTrainer",
     "Learner",
+    "NoReplay",
     "OriginalReplay",
     "Phase",
     "RandomReplay",

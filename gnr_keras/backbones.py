@@ -62,6 +62,31 @@ def mobilenet_v1(input_shape=(128, 128, 3), alpha=1.0, weights=None):
     return model
 
 
+def with_head(backbone, num_classes, name, use_bias=False, seed=0):
+    """Puts a linear classification head on a backbone.
+
+    Args:
+        backbone: functional `keras.Model`; feature maps are pooled.
+        num_classes: rows of the head.
+        name: name of the head.
+        use_bias: whether the head has a bias.
+        seed: seed of the head's weights.
+
+    Returns:
+        A functional model from images to logits, on the layers of `backbone`.
+    """
+    features = backbone.outputs[0]
+    if len(features.shape) == 4:
+        features = keras.layers.GlobalAveragePooling2D(name="pool")(features)
+    head = keras.layers.Dense(
+        num_classes,
+        use_bias=use_bias,
+        kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
+        name=name,
+    )
+    return keras.Model(backbone.inputs[0], head(features), name="classifier")
+
+
 def resolve_layer(model, name):
     """Returns the Keras name of a layer given by either kind of name.
 

@@ -2,7 +2,6 @@
 
 from gnr_keras import gin_bindings
 from gnr_keras import report
-from gnr_keras import runs
 
 
 def compare(
@@ -32,9 +31,7 @@ def compare(
     Returns:
         The results of each run, as dicts.
     """
-    for name in names:
-        runs.get_run(name)
-    gin_bindings.configure(gin_files, overrides, gin_dir)
+    gin_bindings.configure(gin_files, overrides, gin_dir, names)
     report.check_output_dir(output_dir)
     progress = None
     if progress_factory is not None:
@@ -43,12 +40,12 @@ def compare(
     for seed in seeds:
         for name in names:
             # Read again, so that the operative config is this run's alone.
-            gin_bindings.configure(gin_files, overrides, gin_dir)
+            gin_bindings.configure(gin_files, overrides, gin_dir, [name])
             with gin_bindings.run_scope(name):
                 experiment = gin_bindings.build_experiment()
                 results = experiment.run(name, seed, data_dir, progress)
             report.write_results(
-                output_dir, results, gin_bindings.operative_config()
+                output_dir, results, gin_bindings.operative_config(name)
             )
             all_results.append(results)
             report.write_summary(output_dir, all_results)

@@ -55,6 +55,7 @@ class Experiment:
         self._learner = learner
         self._consolidation = consolidation
         self._replays = {
+            None: replay_lib.NoReplay,
             "original": original_replay,
             "generated": generated_replay,
             "random": random_replay,
@@ -101,12 +102,11 @@ class Experiment:
         }
 
     def _build_learner(self, run, stream, seed):
-        replay = self._replays[run.source]() if run.source else None
         consolidation = self._consolidation(replay_sign=run.sign or "negative")
         return self._learner(
             self._backbone(),
             num_classes=stream.num_classes,
-            replay=replay,
+            replay=self._replays[run.source](),
             consolidation=consolidation,
             seed=seed,
         )

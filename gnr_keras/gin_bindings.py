@@ -53,7 +53,7 @@ _CONFIGURABLES = {
     )
 }
 
-# What no file may leave to a default.
+# What no file may leave to a default: always, and by replay source.
 _REQUIRED = (
     "Experiment.data",
     "Experiment.stream",
@@ -73,28 +73,34 @@ _REQUIRED = (
     "ClassifierTrainer.batch_size",
     "ClassifierTrainer.momentum",
     "ClassifierTrainer.weight_decay",
-    "OriginalReplay.memory_size",
-    "GeneratedReplay.memory_size",
-    "RandomReplay.memory_size",
-    "ConditionalVAE.z_dim",
-    "ConditionalVAE.beta",
-    "ConditionalVAE.eta",
-    "GeneratorTrainer.epochs",
-    "GeneratorTrainer.batch_size",
-    "GeneratorTrainer.optimizer",
 )
+_REQUIRED_BY_SOURCE = {
+    None: (),
+    "original": ("OriginalReplay.memory_size",),
+    "random": ("RandomReplay.memory_size",),
+    "generated": (
+        "GeneratedReplay.memory_size",
+        "ConditionalVAE.z_dim",
+        "ConditionalVAE.beta",
+        "ConditionalVAE.eta",
+        "GeneratorTrainer.epochs",
+        "GeneratorTrainer.batch_size",
+        "GeneratorTrainer.optimizer",
+    ),
+}
 
 for _name, _configurable in _CONFIGURABLES.items():
     gin.external_configurable(_configurable, _name)
 
 
-def configure(gin_files, overrides=(), gin_dir="."):
+def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
     """Reads gin files and bindings, in place of all read before.
 
     Args:
         gin_files: paths of gin files, seen from here or from `gin_dir`.
         overrides: bindings such as "first/Phase.epochs = 8".
         gin_dir: folder that includes are relative to.
+        run_names: runs whose essential values must be bound.
 
     Raises:
         ValueError: for an unknown file, name or value, or where an essential
@@ -114,20 +120,28 @@ def configure(gin_files, overrides=(), gin_dir="."):
         # into its search path, but into the working directory before that.
         with contextlib.chdir(gin_dir):
             gin.parse_config_files_and_bindings(
-                found, list(overrides), print_includes_and_imports=False
+                found, list(overrides), finalize_config=False
             )
     except OSError as error:
         raise ValueError(str(error)) from error
     except (ValueError, SyntaxError) as error:
-        raise ValueError(f"{error}{_suggestion(str(error))}") from error
-    _check_scopes()
-    missing = [name for name in _REQUIRED if not _is_bound(name)]
+        given = f" Bindings given: {list(overrides)}." if overrides else ""
+        hint = _suggestion(str(error))
+        raise ValueError(f"{str(error).strip()}{given}{hint}") from error
+    text = gin.config_str()
+    required = list(_REQUIRED)
+    for source in {runs.get_run(name).source for name in run_names}:
+        required += _REQUIRED_BY_SOURCE[source]
+    missing = sorted(name for name in required if not _is_bound(name))
     if missing:
         raise ValueError(
             "These values have no default and are not bound: "
             f"{', '.join(missing)}. Bind them in the gin file or with "
             "--gin_bindings."
         )
+    _check_macros(text)
+    _check_scopes(text)
+    gin.finalize()
 
 
 @contextlib.contextmanager
@@ -142,21 +156,37 @@ def build_experiment():
     return gin.get_configurable("Experiment")()
 
 
-def operative_config():
-    """Returns all values that were used, as the text of a gin file."""
-    return gin.operative_config_str()
+def operative_config(run):
+    """Returns all values that a run used, as the text of a gin file."""
+    # The file describes this run alone, so its scope says nothing.
+    scope = run.replace("-", "_")
+    return re.sub(rf"(?<![\w/@]){scope}/", "", gin.operative_config_str())
 
 
-def _check_scopes():
+def _check_macros(text):
+    """A macro that nothing reads is a typing error; so is one not set."""
+    defined = set(re.findall(r"^(\w+) = ", text, flags=re.MULTILINE))
+    read = set(re.findall(r"%(\w+)", text))
+    for name in sorted(read - defined):
+        raise ValueError(
+            f"The value %{name} is used, but not set. Bind it with "
+            f'--gin_bindings="{name} = ...".'
+        )
+    for name in sorted(defined - read):
+        raise ValueError(
+            f"Nothing reads the value {name!r}.{_nearest(name, read)}"
+        )
+
+
+def _check_scopes(text):
     """A binding under a scope that nothing enters would do nothing."""
-    text = gin.config_str()
     known = {name.replace("-", "_") for name in runs.RUNS}
     known |= set(re.findall(r"@(\w+)/", text))
     for scope in re.findall(r"^(\w+)/[\w.]+ = ", text, flags=re.MULTILINE):
         if scope not in known:
             raise ValueError(
                 f"No run or reference enters the scope {scope!r}, so its "
-                f"bindings would do nothing. Known: {', '.join(sorted(known))}."
+                f"bindings would do nothing.{_nearest(scope, known)}"
             )
 
 
@@ -174,12 +204,16 @@ def _find(name, gin_dir):
             return str(path.resolve())
     known = sorted(str(p.relative_to(gin_dir)) for p in gin_dir.rglob("*.gin"))
     wanted = pathlib.Path(name).name
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ValueError(
-        f"There is no gin file {str(name)!r}.{hint} Known files: "
-        f"{', '.join(known)}."
+        f"There is no gin file {str(name)!r}.{_nearest(wanted, known)}"
     )
+
+
+def _nearest(wanted, known):
+    known = sorted(known)
+    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{hint} Known: {', '.join(known)}."
 
 
 def _suggestion(message):
@@ -200,6 +234,4 @@ def _suggestion(message):
         wanted = configurable.group(1).split("/")[-1]
     else:
         return ""
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.4)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{hint} Known names: {', '.join(known)}."
+    return _nearest(wanted, known)

@@ -5,7 +5,6 @@ import weakref
 from collections import defaultdict
 from contextlib import contextmanager
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -30,18 +29,20 @@ class Learner:
         latent_layer: name of the layer at which the backbone is split. What
             is below, the front, is frozen after the first experience.
         num_classes: rows of the head.
-        replay: an `OriginalReplay`, `GeneratedReplay` or `RandomReplay`, or
-            `None` to learn without.
-        consolidation: a `CWRConsolidation`; its `replay_sign` says whether
-            replayed patterns teach their classes or are only negatives.
+        replay: a `GeneratedReplay` (the default), `OriginalReplay`,
+            `RandomReplay` or `NoReplay`.
+        consolidation: a `CWRConsolidation`, by default that of the paper; its
+            `replay_sign` says whether replayed patterns teach their classes
+            or are only negatives.
         first: `Phase` of the first experience, which trains the whole
             network.
         following: `Phase` of all later ones.
         trainer: builds the `ClassifierTrainer` from `(model, front, back,
             head)`.
-        batch_renormalization: a `BatchRenormalizationSchedule`: the
-            backbone's batch normalisation becomes batch renormalisation.
-            `None` leaves it.
+        batch_renormalization: the `BatchRenormalizationSchedule` of the
+            batch renormalisation that takes the place of the backbone's batch
+            normalisation; by default that of the paper. `False` leaves the
+            backbone as it is.
         head_bias: whether the head has a bias.
         predict_among: "seen" predicts among the classes seen so far, "all"
             among all rows (a row never trained is zero, and beats negative
@@ -84,8 +85,10 @@ class Learner:
                 f"{predict_among!r}."
             )
         self.num_classes = num_classes
-        self.replay = replay
+        self.replay = replay or replay_lib.GeneratedReplay()
         self.consolidation = consolidation or callbacks_lib.CWRConsolidation()
+        if batch_renormalization is None:
+            batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
         self.first = first
         self.following = following
         self.predict_among = predict_among
@@ -98,17 +101,22 @@ class Learner:
         self._strategy = tf.distribute.get_strategy()
         self._test_latents = weakref.WeakKeyDictionary()
         with self._strategy.scope():
-            self._build_model(
-                backbone, latent_layer, head_bias, initialize, seed
+            self.model = cloning.clone(
+                backbones.with_head(
+                    backbone, num_classes, HEAD, head_bias, seed
+                ),
+                seed,
+                batch_renormalization=bool(batch_renormalization),
+                keep_weights=not initialize,
             )
+            self.front, self.back = backbones.split(self.model, latent_layer)
             self.trainer = trainer(self.model, self.front, self.back, HEAD)
-            if replay is not None:
-                batches.check_replay_per_batch(
-                    replay.replay_per_batch, self.trainer.batch_size
-                )
-                replay.build(
-                    self.front.output_shape[1:], num_classes, self.back, seed
-                )
+            batches.check_replay_per_batch(
+                self.replay.replay_per_batch, self.trainer.batch_size
+            )
+            self.replay.build(
+                self.front.output_shape[1:], num_classes, self.back, seed
+            )
         self._extract = tf.function(
             self._extract,
             input_signature=[tf.TensorSpec(self.front.input_shape, tf.float32)],
@@ -131,14 +139,11 @@ class Learner:
                 classifier.
         """
         data = self._check_data(experience)
-        if self.experiences_learned == 0:
-            latents, memory = self._fit_first(data, callbacks)
-        else:
-            latents, memory = self._fit_following(data, callbacks)
+        # X_k, Y_k are `data`, and M_k is `memory`.
+        share, memory = self._populate_memory(data)  # lines 6 to 12
+        latents = self._train_classifier(data, share, memory, callbacks)
+        self._train_generator(latents, data.labels, memory)  # lines 19 to 22
         self.seen[np.unique(data.labels)] = True
-        if self.replay is not None:
-            with self._timed("generator"):
-                self.replay.update(latents, data.labels, memory, self._rng)
         self.experiences_learned += 1
 
     def evaluate(self, data):
@@ -177,37 +182,10 @@ class Learner:
             ]
         return np.concatenate(parts)
 
-    def _fit_first(self, data, callbacks):
-        with self._timed("classifier"):
-            self.consolidation.begin_experience(data.labels)
-            self.trainer.fit_images(
-                data, self.first, self._rng, self._callbacks(callbacks)
-            )
-        if self.replay is None:
-            return None, None
-        return self._latents_of(data), self.replay.empty()
-
-    def _fit_following(self, data, callbacks):
-        share, memory = self._replay_memory(data)
-        latents = self._latents_of(data)
-        with self._timed("classifier"):
-            self.consolidation.begin_experience(data.labels, memory.labels)
-            self.trainer.fit_latents(
-                latents,
-                data.labels,
-                memory,
-                share,
-                self.following,
-                self._rng,
-                self._callbacks(callbacks),
-            )
-        return latents, memory
-
-    def _replay_memory(self, data):
-        """Populates the memory M, and shares the batch with it."""
-        if self.replay is None:
-            empty = np.zeros((0, *self.front.output_shape[1:]), np.float16)
-            return 0, replay_lib.Memory(empty, np.zeros((0,), np.int32))
+    def _populate_memory(self, data):
+        """Shares the batch with the memory M, and fills that."""
+        if self.experiences_learned == 0:
+            return 0, self.replay.empty()
         with self._timed("replay"):
             share = batches.replay_share(
                 len(data),
@@ -224,9 +202,41 @@ class Learner:
             )
         return (share if len(memory) else 0), memory
 
+    def _train_classifier(self, data, share, memory, callbacks):
+        """Lines 13 to 18; the consolidation is one of the callbacks.
+
+        Returns:
+            The latents of the experience, for the generator.
+        """
+        self.consolidation.begin_experience(data.labels, memory.labels)
+        callbacks = self._callbacks(callbacks)
+        if self.experiences_learned == 0:
+            with self._timed("classifier"):
+                self.trainer.fit_images(data, self.first, self._rng, callbacks)
+            # The front is frozen from here on. Nothing but a replay looks at
+            # the latents of the first experience.
+            return self._latents_of(data) if self.replay.memory_size else None
+        latents = self._latents_of(data)
+        with self._timed("classifier"):
+            self.trainer.fit_latents(
+                latents,
+                data.labels,
+                memory,
+                share,
+                self.following,
+                self._rng,
+                callbacks,
+            )
+        return latents
+
+    def _train_generator(self, latents, labels, memory):
+        """Only generated replay has a generator; others store patterns."""
+        with self._timed("generator"):
+            self.replay.update(latents, labels, memory, self._rng)
+
     def _callbacks(self, extra):
         own = [self.consolidation]
-        if self._batch_renormalization is not None:
+        if self._batch_renormalization:
             own.append(self._batch_renormalization)
         return [*own, *extra]
 
@@ -258,26 +268,6 @@ class Learner:
     def _batches_of(self, array):
         for start in range(0, len(array), self.inference_batch_size):
             yield array[start : start + self.inference_batch_size]
-
-    def _build_model(self, backbone, latent_layer, head_bias, initialize, seed):
-        features = backbone.outputs[0]
-        if len(features.shape) == 4:
-            features = keras.layers.GlobalAveragePooling2D(name="pool")(
-                features
-            )
-        head = keras.layers.Dense(
-            self.num_classes,
-            use_bias=head_bias,
-            kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
-            name=HEAD,
-        )
-        self.model = cloning.clone(
-            keras.Model(backbone.inputs[0], head(features), name="classifier"),
-            seed,
-            batch_renormalization=self._batch_renormalization is not None,
-            keep_weights=not initialize,
-        )
-        self.front, self.back = backbones.split(self.model, latent_layer)
 
     def _check_data(self, data):
         data = as_source(getattr(data, "data", data))

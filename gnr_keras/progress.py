@@ -3,6 +3,7 @@
 import time
 
 import keras
+import numpy as np
 
 
 class Progress:
@@ -47,10 +48,10 @@ class ConsoleProgress(Progress):
         self._runs_begun += 1
         self._title = f"{run} seed {seed}"
         self._num_experiences = num_experiences
-        self._experience = 0
+        self._experience = 1
         self._training = ""
-        self._accuracy = "-"
-        self._starts = [time.perf_counter()]
+        self._accuracy = "not yet tested"
+        self._times = [time.perf_counter()]
 
     def callback(self):
         return _EpochCallback(self)
@@ -61,33 +62,33 @@ class ConsoleProgress(Progress):
             self._write(self._line())
 
     def on_experience_end(self, index, history):
-        self._experience = index + 1
-        self._starts.append(time.perf_counter())
+        self._times.append(time.perf_counter())
         if history.evaluations:
-            self._accuracy = f"{history.evaluations[-1].accuracy_whole:.1%}"
+            latest = history.evaluations[-1]
+            self._accuracy = (
+                f"accuracy {latest.accuracy_whole:.1%}, "
+                f"of classes seen {latest.accuracy_growing:.1%}"
+            )
         self._write(self._line())
         self._end_line()
+        self._experience += 1
 
     def _line(self):
-        shown = min(self._experience + 1, self._num_experiences)
-        if len(self._starts) == self._experience + 1 and self._experience:
-            shown = self._experience
         return (
-            f"{self._title} | experience {shown}/{self._num_experiences} | "
-            f"{self._training} | accuracy {self._accuracy} | "
+            f"{self._title} | experience {self._experience}/"
+            f"{self._num_experiences} | {self._training} | {self._accuracy} | "
             f"{self._time_left()} left"
         )
 
     def _time_left(self):
-        """Later experiences cost alike, the first one more than those."""
-        starts = self._starts
-        if len(starts) < 2:
-            return "?"
-        first = starts[1] - starts[0]
-        later = (starts[-1] - starts[1]) / max(len(starts) - 2, 1)
-        left = (self._num_experiences - len(starts) + 1) * later
-        run = first + (self._num_experiences - 1) * later
-        left += (self._num_runs - self._runs_begun) * run
+        """Of all runs; the first experience costs more than later ones."""
+        durations = np.diff(self._times)
+        if len(durations) < 3:
+            return "?:??"
+        later = np.median(durations[1:])
+        left = (self._num_experiences - len(durations)) * later
+        whole_run = durations[0] + (self._num_experiences - 1) * later
+        left += (self._num_runs - self._runs_begun) * whole_run
         minutes, seconds = divmod(round(left), 60)
         return f"{minutes}:{seconds:02d}"
 

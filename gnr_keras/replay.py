@@ -40,7 +40,8 @@ class Replay(abc.ABC):
     ):
         if memory_size < 1:
             raise ValueError(
-                f"`memory_size` must be at least 1. Received: {memory_size}."
+                f"`memory_size` must be at least 1. Received: {memory_size}. "
+                "To learn without replay, use `NoReplay()`."
             )
         self.memory_size = memory_size
         self.replay_per_batch = replay_per_batch
@@ -96,6 +97,25 @@ class Replay(abc.ABC):
             rng: `numpy.random.Generator`.
             callbacks: Keras callbacks of the generator's training.
         """
+
+
+class NoReplay(Replay):
+    """No memory at all: each experience is learned by itself."""
+
+    memory_size = 0
+    replay_per_batch = 0
+
+    def __init__(self):
+        pass
+
+    def populate(self, seen_classes, current_classes, num_draws, rng):
+        return self.empty()
+
+    def _populate(self, classes, num_draws, rng):
+        return self.empty()
+
+    def update(self, latents, labels, memory, rng, callbacks=()):
+        pass
 
 
 class OriginalReplay(Replay):
@@ -234,7 +254,7 @@ class GeneratedReplay(Replay):
 
     def __init__(
         self,
-        memory_size,
+        memory_size=1500,
         replay_per_batch=None,
         drop_current_classes=False,
         generator=generator_lib.ConditionalVAE,

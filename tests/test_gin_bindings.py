@@ -55,17 +55,16 @@ def test_every_binding_reaches_its_object(name, tmp_path):
         ["embedded_objects.frames_per_session = 1"],
         gin_dir=GIN,
     )
+    operative = ""
     for run in runs.RUNS.values():
         with gin_bindings.run_scope(run.name):
             experiment = gin_bindings.build_experiment()
             train, test = experiment._data(data_dir=tmp_path, progress=None)
             stream = experiment._stream(train, test, seed=0)
             learner = experiment._build_learner(run, stream, seed=0)
+        operative += gin_bindings.operative_config(run.name)
     assert learner.num_classes == stream.num_classes
-    unread = bound_names(gin.config_str()) - bound_names(
-        gin_bindings.operative_config()
-    )
-    assert not unread
+    assert not bound_names(gin.config_str()) - bound_names(operative)
 
 
 def test_quickstart_values_arrive(tmp_path):
@@ -122,6 +121,21 @@ def test_essential_values_are_required():
 )
 def test_unknown_names_get_the_nearest_known_one(binding, suggestion):
     with pytest.raises(ValueError, match=f"Did you mean {suggestion}"):
+        gin_bindings.configure(["quickstart.gin"], [binding], gin_dir=GIN)
+
+
+@pytest.mark.parametrize(
+    "binding, message",
+    [
+        (
+            "memory_sise = 3",
+            "reads the value 'memory_sise'. Did you mean 'memory_size'",
+        ),
+        ("adam.beta_1 = %beta", "%beta is used, but not set"),
+    ],
+)
+def test_macros_that_lead_nowhere_are_refused(binding, message):
+    with pytest.raises(ValueError, match=message):
         gin_bindings.configure(["quickstart.gin"], [binding], gin_dir=GIN)
 
 

@@ -8,6 +8,7 @@ import pytest
 from gnr_keras import GeneratedReplay
 from gnr_keras import GeneratorTrainer
 from gnr_keras import Learner
+from gnr_keras import NoReplay
 from gnr_keras import OriginalReplay
 from gnr_keras import Phase
 from gnr_keras import RandomReplay
@@ -24,6 +25,7 @@ def small_generator_trainer(generator, classifier):
 
 
 def make_learner(replay=None, sign="negative", **options):
+    replay = replay or NoReplay()
     options = {
         "first": Phase(8, 0.02, 0.02),
         "following": Phase(4, 1e-3, 0.02),
@@ -59,7 +61,7 @@ def changed(before, model):
 @pytest.mark.parametrize(
     "replay",
     [
-        None,
+        NoReplay(),
         OriginalReplay(32, replay_per_batch=6),
         generated_replay(),
         RandomReplay(32, replay_per_batch=6),
@@ -213,6 +215,22 @@ def test_backbone_of_the_user_is_not_touched():
     learner = Learner(backbone, "latent", 4, first=Phase(1, 0.1, 0.1))
     learner.fit(stream[0])
     assert not changed(before, backbone)
+
+
+def test_default_is_generative_negative_replay_with_renormalisation():
+    learner = Learner(helpers.small_backbone(), "latent", num_classes=4)
+    assert isinstance(learner.replay, GeneratedReplay)
+    assert learner.consolidation.replay_sign == "negative"
+    kinds = [type(layer).__name__ for layer in learner.model.layers]
+    assert kinds.count("BatchRenormalization") == 2
+    plain = Learner(
+        helpers.small_backbone(),
+        "latent",
+        num_classes=4,
+        batch_renormalization=False,
+    )
+    kinds = [type(layer).__name__ for layer in plain.model.layers]
+    assert kinds.count("BatchNormalization") == 2
 
 
 def test_prediction_is_among_the_classes_seen():

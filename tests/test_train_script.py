@@ -17,6 +17,8 @@ TINY = (
     "new_classes.classes_per_experience = 20",
     "first/Phase.epochs = 1",
     "following/Phase.epochs = 1",
+    # Large enough to make a difference in so few steps.
+    "following/Phase.learning_rate_head = 0.1",
     "GeneratorTrainer.epochs = 1",
     "ClassifierTrainer.batch_size = 32",
     "GeneratorTrainer.batch_size = 32",
@@ -46,11 +48,10 @@ def data_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, data_dir):
-    """All six runs on two seeds."""
+    """All six runs, on one seed."""
     output_dir = tmp_path_factory.mktemp("results") / "out"
     result = train(
         "--runs=none,PR-OD,PR-GD,NR-OD,NR-GD,NR-RD",
-        "--seeds=0,1",
         f"--output_dir={output_dir}",
         f"--data_dir={data_dir}",
     )
@@ -71,7 +72,7 @@ def numbers(results):
 def test_every_run_leaves_its_results(finished):
     output_dir, _ = finished
     for run in ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"):
-        for seed in (0, 1):
+        for seed in (0,):
             results = read_results(output_dir, run, seed)
             assert results["run"] == run
             assert results["seed"] == seed
@@ -111,7 +112,7 @@ def test_summary_and_figure_cover_all_runs(finished):
     output_dir, _ = finished
     with open(output_dir / "summary.csv") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 12
+    assert len(rows) == 6
     first = read_results(output_dir, rows[0]["run"], rows[0]["seed"])
     assert float(rows[0]["final_accuracy"]) == first["final_accuracy"]
     png = (output_dir / "accuracy.png").read_bytes()
@@ -121,7 +122,7 @@ def test_summary_and_figure_cover_all_runs(finished):
 def test_progress_and_table_are_shown(finished):
     _, result = finished
     for k in (1, 2, 3):
-        assert f"NR-GD seed 1 | experience {k}/3 | epoch 1/1 | loss" in (
+        assert f"NR-GD seed 0 | experience {k}/3 | epoch 1/1 | loss" in (
             result.stderr
         )
     lines = result.stdout.strip().splitlines()
@@ -139,7 +140,6 @@ def test_progress_and_table_are_shown(finished):
     assert [line.split()[0] for line in lines[2:8]] == (
         ["none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"]
     )
-    assert "±" in lines[2]
 
 
 def test_operative_config_runs_again_to_the_same_numbers(
@@ -147,18 +147,17 @@ def test_operative_config_runs_again_to_the_same_numbers(
 ):
     """Same seed, same numbers; and the saved config is all that it takes."""
     output_dir, _ = finished
-    config = output_dir / "NR-GD" / "seed_1" / "operative_config.gin"
+    config = output_dir / "NR-GD" / "seed_0" / "operative_config.gin"
     result = train(
         "--runs=NR-GD",
-        "--seeds=1",
         f"--output_dir={tmp_path}",
         f"--data_dir={data_dir}",
         bindings=(),
         gin_file=config,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    again = numbers(read_results(tmp_path, "NR-GD", 1))
-    assert again == numbers(read_results(output_dir, "NR-GD", 1))
+    again = numbers(read_results(tmp_path, "NR-GD"))
+    assert again == numbers(read_results(output_dir, "NR-GD"))
 
 
 def test_earlier_results_are_left_as_they_were(finished, data_dir):
@@ -205,7 +204,7 @@ def test_earlier_results_are_left_as_they_were(finished, data_dir):
         ((), ("memory_sise = 3",), "gin/quickstart.gin", "memory_size"),
         (("--runs=none,NR-DG",), (), "gin/quickstart.gin", "NR-GD"),
         (("--seeds=one",), (), "gin/quickstart.gin", "'one'"),
-        ((), (), "gin/strategies/ar1free.gin", "not bound: Experiment.data"),
+        ((), (), "gin/strategies/ar1free.gin", "Experiment.data"),
         (
             (),
             (*TINY, 'Learner.latent_layer = "conv9"'),

@@ -1,0 +1,16 @@
+"""Training loops of classifier and generator: `tf.function` steps.
+
+A call of the compiled function runs many steps, over patterns that it gathers
+from tensors; class sets, sizes and rates are arguments or variables. So there
+is one trace for all experiences, and no return to Python at each step. The
+callbacks see what they see under `model.fit` with `steps_per_execution`.
+
+Under `tf.distribute` each replica takes its slice of the global batch, and of
+the noise drawn for it: results do not depend on the number of devices.
+"""
+
+from gnr_keras.trainers.classifier import ClassifierTrainer
+from gnr_keras.trainers.classifier import Phase
+from gnr_keras.trainers.generator import GeneratorTrainer
+
+__all__ = ["ClassifierTrainer", "GeneratorTrainer", "Phase"]

@@ -1,0 +1,168 @@
+"""Training of the generator, on latents."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras import batches
+from gnr_keras.trainers import loop
+
+
+class GeneratorTrainer:
+    """Trains the generator on latents; the classifier only looks on.
+
+    The classifier is called in inference mode and only the generator's
+    weights are updated: this is Algorithm 2's block and unlock.
+
+    Args:
+        generator: a `ConditionalVAE`, or a model with its `compute_losses`,
+            `loss_weights` and `z_dim`.
+        classifier: model from latents to logits.
+        epochs: passes over each experience.
+        batch_size: patterns in a batch, over all replicas.
+        replay_per_batch: replayed patterns in a batch; without it the batch
+            is shared in proportion.
+        optimizer: a Keras optimizer; its configuration is taken.
+        steps_per_call: steps between two returns to Python.
+    """
+
+    def __init__(
+        self,
+        generator,
+        classifier,
+        epochs=4,
+        batch_size=128,
+        replay_per_batch=None,
+        optimizer=None,
+        steps_per_call=16,
+    ):
+        batches.check_replay_per_batch(replay_per_batch, batch_size)
+        self.generator = generator
+        self.classifier = classifier
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.replay_per_batch = replay_per_batch
+        self.steps_per_call = steps_per_call
+        self._strategy = loop.strategy_for(batch_size)
+        optimizer = optimizer or keras.optimizers.Adam(2e-3)
+        with self._strategy.scope():
+            self._optimizer = type(optimizer).from_config(
+                optimizer.get_config()
+            )
+            self._optimizer.build(generator.trainable_variables)
+        latents = tf.TensorSpec((None, *generator.data_shape), tf.float16)
+        labels = tf.TensorSpec((None,), tf.int32)
+        plan = tf.TensorSpec((None, None), tf.int32)
+        seed = tf.TensorSpec((2,), tf.int32)
+        self._run = tf.function(
+            self._run,
+            input_signature=[
+                latents,
+                labels,
+                latents,
+                labels,
+                plan,
+                plan,
+                seed,
+            ],
+        )
+
+    def fit(self, latents, labels, memory, rng, callbacks=()):
+        """Trains on an experience and on the memory replayed in it.
+
+        Args:
+            latents: latents of the experience, in half precision.
+            labels: their classes.
+            memory: `Memory` of replayed patterns, empty at first.
+            rng: `numpy.random.Generator`.
+            callbacks: Keras callbacks.
+        """
+        replay_per_batch = batches.replay_share(
+            len(labels), len(memory), self.batch_size, self.replay_per_batch
+        )
+        current_per_batch = self.batch_size - replay_per_batch
+        steps = -(-len(labels) // current_per_batch)
+        tensors = [
+            tf.convert_to_tensor(array)
+            for array in (latents, labels, memory.latents, memory.labels)
+        ]
+
+        def epoch_runner():
+            current = batches.plan_epoch(
+                len(labels), current_per_batch, steps, rng
+            )
+            replay = batches.plan_epoch(
+                len(memory), replay_per_batch, steps, rng
+            )
+            noise_seed = rng.integers(2**31, size=2)
+            return lambda start, stop: self._run(
+                *tensors,
+                current[start:stop],
+                replay[start:stop],
+                (noise_seed + [0, start]).astype(np.int32),
+            )
+
+        loop.run_loop(
+            self.generator,
+            self.epochs,
+            steps,
+            self.steps_per_call,
+            epoch_runner,
+            callbacks,
+        )
+
+    def _run(
+        self,
+        latents,
+        labels,
+        memory_latents,
+        memory_labels,
+        current,
+        replay,
+        seed,
+    ):
+        steps = tf.shape(current)[0]
+        totals = {
+            name: tf.constant(0.0) for name in self.generator.loss_weights
+        }
+        for step in tf.range(steps):
+            x, y = loop.mix(
+                (latents, labels),
+                (memory_latents, memory_labels),
+                current[step],
+                replay[step],
+            )
+            # Drawn for the global batch, so that a pattern's noise does not
+            # depend on the device that it lands on.
+            noise = tf.random.stateless_normal(
+                (self.batch_size, self.generator.z_dim), seed + [0, step]
+            )
+            values = self._strategy.run(self._replica_step, args=(x, y, noise))
+            totals = {
+                name: total
+                + self._strategy.reduce("SUM", values[name], axis=None)
+                for name, total in totals.items()
+            }
+        count = tf.cast(steps, tf.float32)
+        means = {name: total / count for name, total in totals.items()}
+        return {"loss": self._weigh(means), **means}
+
+    def _replica_step(self, x, y, noise):
+        x, y, noise = loop.own_slices(
+            self._strategy, self.batch_size, x, y, noise
+        )
+        variables = self.generator.trainable_variables
+        with tf.GradientTape() as tape:
+            values = self.generator.compute_losses(x, y, noise, self.classifier)
+            values = {
+                name: tf.reduce_sum(value) / self.batch_size
+                for name, value in values.items()
+            }
+            loss = self._weigh(values)
+        gradients = tape.gradient(loss, variables)
+        self._optimizer.apply(gradients, variables)
+        return values
+
+    def _weigh(self, values):
+        weights = self.generator.loss_weights
+        return sum(weights[name] * value for name, value in values.items())

@@ -1,0 +1,88 @@
+"""Runs every code block of README.md and docs/."""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import test_train_script
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What a command needs to end in seconds, by the script that it calls.
+SHRUNK = {
+    "scripts/train.py": [f"--gin_bindings={b}" for b in test_train_script.TINY],
+    "scripts/pretrain.py": ["--draws=1", "--frames=1", "--epochs=1"],
+    "scripts/contact_sheet.py": [],
+}
+
+
+def blocks(language):
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for i, code in enumerate(
+            re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)
+        ):
+            found.append(pytest.param(code, id=f"{page.name}-{i}"))
+    return found
+
+
+def commands():
+    """The shell commands of all pages, one each, without their `$`."""
+    found = {}
+    for block in blocks("bash"):
+        for line in block.values[0].replace("\\\n", " ").splitlines():
+            for command in line.split("&&"):
+                command = command.split("#")[0].strip()
+                if command:
+                    found[command] = pytest.param(command, id=command)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_block_runs(code, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command_runs(command, tmp_path):
+    program, *arguments = shlex.split(command)
+    if program in ("pip", "pytest"):
+        # These install what runs this test, and run it: the continuous
+        # integration calls just this line.
+        assert command in (ROOT / ".ci" / "run").read_text() or program == "pip"
+        return
+    assert program == "python"
+    script, *arguments = arguments
+    output = "--output_dir" if script == "scripts/train.py" else "--output"
+    arguments = [a for a in arguments if not a.startswith(output)]
+    target = tmp_path / ("out" if "dir" in output else "out.weights.h5")
+    if script == "scripts/contact_sheet.py":
+        target = tmp_path / "out.png"
+    arguments += [*SHRUNK[script], f"{output}={target}"]
+    if script == "scripts/train.py":
+        arguments.append(f"--data_dir={tmp_path}")
+    result = subprocess.run(
+        [sys.executable, script, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert target.exists()
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,0 +1,78 @@
+"""Tests of tables, figures and files of finished runs."""
+
+import csv
+import json
+
+import pytest
+
+from gnr_keras import report
+
+
+def results(run, seed, final, forgetting=0.25):
+    return {
+        "run": run,
+        "seed": seed,
+        "scenario": "NC",
+        "evaluated_after": [0, 4],
+        "accuracy_whole": [0.1, final],
+        "accuracy_growing": [0.9, final],
+        "final_accuracy": final,
+        "average_accuracy": (0.1 + final) / 2,
+        "forgetting": forgetting,
+        "backward_transfer": -0.125,
+        "forward_transfer": None,
+        "seconds": {"total": 1.5},
+    }
+
+
+ALL = [
+    results("none", 0, 0.5),
+    results("none", 1, 0.6),
+    results("NR-GD", 0, 0.7, forgetting=None),
+]
+
+
+def test_table_has_mean_and_sample_deviation():
+    lines = report.format_table(ALL).splitlines()
+    # Mean of 50 and 60 is 55; deviation sqrt((25 + 25) / 1) = 7.07.
+    assert lines[2].split() == [
+        "none",
+        *("55.0", "±", "7.1"),
+        *("32.5", "±", "3.5"),
+        *("25.0", "±", "0.0"),
+        "2",
+    ]
+    assert lines[3].split() == ["NR-GD", "70.0", "40.0", "-", "1"]
+
+
+def test_figure_has_a_curve_per_run_and_a_band_for_several_seeds():
+    figure = report.plot_accuracy(ALL)
+    whole, growing = figure.axes
+    curves = {line.get_label(): line for line in whole.lines}
+    assert set(curves) == {"none", "NR-GD"}
+    # Experiences are counted from 1 for people.
+    assert curves["none"].get_xdata().tolist() == [1, 5]
+    assert curves["none"].get_ydata().tolist() == pytest.approx([10, 55])
+    assert len(whole.collections) == 1  # The band of "none".
+    assert growing.lines[0].get_ydata().tolist() == pytest.approx([90, 55])
+
+
+def test_files_are_written_where_users_look(tmp_path):
+    report.write_results(tmp_path, ALL[0], "a.b = 1\n")
+    folder = tmp_path / "none" / "seed_0"
+    assert json.loads((folder / "results.json").read_text()) == ALL[0]
+    assert (folder / "operative_config.gin").read_text() == "a.b = 1\n"
+    report.write_summary(tmp_path, ALL)
+    with open(tmp_path / "summary.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["final_accuracy"] for row in rows] == ["0.5", "0.6", "0.7"]
+    assert rows[2]["forgetting"] == ""
+    assert (tmp_path / "accuracy.png").exists()
+
+
+def test_folder_with_results_is_refused(tmp_path):
+    report.check_output_dir(tmp_path)
+    report.check_output_dir(tmp_path / "new")
+    report.write_results(tmp_path, ALL[0], "")
+    with pytest.raises(FileExistsError, match="already holds results"):
+        report.check_output_dir(tmp_path)
