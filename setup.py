@@ -11,7 +11,6 @@ setup(
     description="Generative negative replay and continual learning for Keras",
     long_description=(here / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
     packages=find_packages(include=["gnr_keras", "gnr_keras.*"]),
     package_data={"gnr_keras": ["weights/*.weights.h5"]},
     python_requires=">=3.11",

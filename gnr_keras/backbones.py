@@ -75,6 +75,18 @@ def with_head(backbone, num_classes, name, use_bias=False, seed=0):
     Returns:
         A functional model from images to logits, on the layers of `backbone`.
     """
+    taken = {layer.name for layer in backbone.layers} & {name, "pool"}
+    if taken:
+        raise ValueError(
+            f"The backbone has a layer {sorted(taken)[0]!r}, the name of a "
+            "layer that goes on top of it. Rename that layer."
+        )
+    if None in backbone.inputs[0].shape[1:]:
+        raise ValueError(
+            "The backbone must take images of one size. Received: an input of "
+            f"shape {backbone.inputs[0].shape[1:]}. Build it with "
+            "`input_shape=(height, width, channels)`."
+        )
     features = backbone.outputs[0]
     if len(features.shape) == 4:
         features = keras.layers.GlobalAveragePooling2D(name="pool")(features)
@@ -85,6 +97,22 @@ def with_head(backbone, num_classes, name, use_bias=False, seed=0):
         name=name,
     )
     return keras.Model(backbone.inputs[0], head(features), name="classifier")
+
+
+def output_activation(model):
+    """Names the activation that bounds the output of a functional model.
+
+    Returns:
+        "relu6", "relu" or "linear", which bounds nothing.
+    """
+    layer = model.layers[-1]
+    limit = getattr(layer, "max_value", None)
+    if isinstance(layer, keras.layers.ReLU) and layer.negative_slope == 0:
+        return "relu6" if limit == 6 else "relu"
+    activation = getattr(layer, "activation", None)
+    if activation in (keras.activations.relu, keras.activations.relu6):
+        return activation.__name__
+    return "linear"
 
 
 def resolve_layer(model, name):
@@ -121,7 +149,13 @@ def split(model, latent_layer):
         Models `(front, back)` that share the layers of `model`, with
         `model(x) == back(front(x))`.
     """
-    latent = model.get_layer(resolve_layer(model, latent_layer)).output
+    layer = model.get_layer(resolve_layer(model, latent_layer))
+    if layer is model.layers[-1]:
+        raise ValueError(
+            f"Nothing is left above {latent_layer!r}, the model's output. "
+            "Choose a layer below it."
+        )
+    latent = layer.output
     front = keras.Model(model.inputs[0], latent, name="front")
     try:
         back = keras.Model(latent, model.outputs[0], name="back")
@@ -142,8 +176,9 @@ def _load_weights(model, path, alpha):
         )
     try:
         model.load_weights(path)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise ValueError(
-            f"The weights in {path} do not fit MobileNetV1 of width "
-            f"alpha={alpha}. Choose the width that they were saved with."
+            f"{path} does not hold weights of MobileNetV1 of width "
+            f"alpha={alpha}. Choose the width that they were saved with, and "
+            "a file that `save_weights` wrote."
         ) from error

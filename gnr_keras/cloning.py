@@ -28,8 +28,10 @@ def clone(model, seed, batch_renormalization=False, keep_weights=True):
     def copy_layer(layer):
         config = layer.get_config()
         for value in config.values():
-            if isinstance(value, dict) and "seed" in value.get("config", {}):
-                value["config"]["seed"] = next(seeds)
+            # Initializers are nested configurations.
+            nested = value.get("config") if isinstance(value, dict) else None
+            if isinstance(nested, dict) and "seed" in nested:
+                nested["seed"] = next(seeds)
         if "seed" in config:
             config["seed"] = next(seeds)
         # A subclass of the user's own may normalise in another way.

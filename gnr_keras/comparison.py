@@ -1,5 +1,7 @@
 """Runs the experiment of gin files under several runs and seeds."""
 
+import itertools
+
 from gnr_keras import gin_bindings
 from gnr_keras import report
 
@@ -31,14 +33,20 @@ def compare(
     Returns:
         The results of each run, as dicts.
     """
+    for what, values in (("run", names), ("seed", seeds)):
+        if not values or len(set(values)) < len(values):
+            raise ValueError(
+                f"Expected each {what} once, and at least one. Received: "
+                f"{list(values)}."
+            )
     gin_bindings.configure(gin_files, overrides, gin_dir, names)
     report.check_output_dir(output_dir)
     progress = None
     if progress_factory is not None:
         progress = progress_factory(len(names) * len(seeds))
     all_results = []
-    for seed in seeds:
-        for name in names:
+    with report.output_folder(output_dir):
+        for seed, name in itertools.product(seeds, names):
             # Read again, so that the operative config is this run's alone.
             gin_bindings.configure(gin_files, overrides, gin_dir, [name])
             with gin_bindings.run_scope(name):

@@ -40,7 +40,12 @@ class Evaluation:
 
 
 def average_accuracy(accuracies):
-    """Mean of the accuracy over the evaluations of a stream."""
+    """Mean of the accuracy over the evaluations of a stream.
+
+    `average_accuracy` of `results.json` is that of the whole test set
+    (CORe50's protocol); `accuracy_growing` has what it takes to average over
+    the classes seen instead.
+    """
     return float(np.mean(accuracies))
 
 

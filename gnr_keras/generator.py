@@ -10,6 +10,13 @@ from gnr_keras import losses
 
 # Spatial size below which a map is flattened instead of halved once more.
 _SMALLEST_MAP = 8
+# What the decoder can reach, by its output activation.
+_RANGES = {
+    "relu6": (0.0, 6.0),
+    "relu": (0.0, np.inf),
+    "sigmoid": (0.0, 1.0),
+    "tanh": (-1.0, 1.0),
+}
 # Patterns decoded at once by `generate`.
 _GENERATE_BATCH = 256
 
@@ -174,6 +181,18 @@ class ConditionalVAE(keras.Model):
             part = slice(start, start + _GENERATE_BATCH)
             patterns[part] = self._decode_batch(z[part], labels[part]).numpy()
         return patterns
+
+    def check_range(self, x):
+        """Raises `ValueError` for patterns that the decoder cannot reach."""
+        activation = self._settings["output_activation"]
+        low, high = _RANGES.get(activation, (-np.inf, np.inf))
+        if len(x) and not (low <= x.min() and x.max() <= high):
+            raise ValueError(
+                f"With output_activation={activation!r} the generator's "
+                f"patterns lie in [{low}, {high}], but those that it should "
+                f"learn lie in [{x.min()}, {x.max()}]. Choose an activation "
+                'that fits the latent layer, or "linear".'
+            )
 
     def get_config(self):
         return {"name": self.name, **self._settings}

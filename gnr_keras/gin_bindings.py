@@ -64,22 +64,15 @@ _REQUIRED = (
     "Learner.first",
     "Learner.following",
     "Learner.trainer",
-    "first/Phase.epochs",
-    "first/Phase.learning_rate_features",
-    "first/Phase.learning_rate_head",
-    "following/Phase.epochs",
-    "following/Phase.learning_rate_features",
-    "following/Phase.learning_rate_head",
     "ClassifierTrainer.batch_size",
     "ClassifierTrainer.momentum",
     "ClassifierTrainer.weight_decay",
 )
 _REQUIRED_BY_SOURCE = {
     None: (),
-    "original": ("OriginalReplay.memory_size",),
-    "random": ("RandomReplay.memory_size",),
+    "original": (),
+    "random": (),
     "generated": (
-        "GeneratedReplay.memory_size",
         "ConditionalVAE.z_dim",
         "ConditionalVAE.beta",
         "ConditionalVAE.eta",
@@ -89,8 +82,28 @@ _REQUIRED_BY_SOURCE = {
     ),
 }
 
+_REPLAYS = {
+    "OriginalReplay": "original",
+    "RandomReplay": "random",
+    "GeneratedReplay": "generated",
+}
+# Arguments that the code gives: a binding of these would do nothing.
+_GIVEN = {
+    "CWRConsolidation": ("head", "replay_sign"),
+    "ClassifierTrainer": ("model", "back", "head"),
+    "ConditionalVAE": ("data_shape", "num_classes", "seed", "name"),
+    "GeneratorTrainer": ("generator", "classifier"),
+    "Learner": ("backbone", "num_classes", "replay", "consolidation", "seed"),
+    "embedded_objects": ("data_dir", "progress"),
+    "new_classes": ("train", "test", "seed"),
+    "new_instances": ("train", "test", "seed"),
+    "new_instances_and_classes": ("train", "test", "seed"),
+}
+
 for _name, _configurable in _CONFIGURABLES.items():
-    gin.external_configurable(_configurable, _name)
+    gin.external_configurable(
+        _configurable, _name, denylist=list(_GIVEN.get(_name, ())) or None
+    )
 
 
 def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
@@ -128,11 +141,9 @@ def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
         given = f" Bindings given: {list(overrides)}." if overrides else ""
         hint = _suggestion(str(error))
         raise ValueError(f"{str(error).strip()}{given}{hint}") from error
-    text = gin.config_str()
-    required = list(_REQUIRED)
-    for source in {runs.get_run(name).source for name in run_names}:
-        required += _REQUIRED_BY_SOURCE[source]
-    missing = sorted(name for name in required if not _is_bound(name))
+    # Names are looked for below, and not what stands in quotes.
+    text = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "''", gin.config_str())
+    missing = _missing(text, run_names)
     if missing:
         raise ValueError(
             "These values have no default and are not bound: "
@@ -180,9 +191,21 @@ def _check_macros(text):
 
 def _check_scopes(text):
     """A binding under a scope that nothing enters would do nothing."""
-    known = {name.replace("-", "_") for name in runs.RUNS}
-    known |= set(re.findall(r"@(\w+)/", text))
-    for scope in re.findall(r"^(\w+)/[\w.]+ = ", text, flags=re.MULTILINE):
+    run_scopes = {name.replace("-", "_") for name in runs.RUNS}
+    referred = set(re.findall(r"@(\w+)/(\w+)", text))
+    known = run_scopes | {scope for scope, _ in referred}
+    only_scoped = {name for _, name in referred}
+    for scope, name in re.findall(
+        r"^([\w/]+)/([\w.]+) = ", text, flags=re.MULTILINE
+    ):
+        never_read = scope in run_scopes and name.split(".")[0] in only_scoped
+        if "/" in scope or "." not in name or never_read:
+            raise ValueError(
+                f"The binding of {scope}/{name} would do nothing: scopes do "
+                "not nest, and macros have none. For one run, bind the "
+                "parameter that refers to it, as in `none/Learner.first = "
+                "@none_first/Phase()`, and the values of `none_first/Phase`."
+            )
         if scope not in known:
             raise ValueError(
                 f"No run or reference enters the scope {scope!r}, so its "
@@ -190,12 +213,34 @@ def _check_scopes(text):
             )
 
 
-def _is_bound(name):
-    try:
-        gin.query_parameter(name)
-    except ValueError:
-        return False
-    return True
+def _missing(text, run_names):
+    """Returns essential parameters, and those without default, not bound."""
+    sources = {runs.get_run(name).source for name in run_names}
+    required = [("", name) for name in _REQUIRED]
+    for source in sources:
+        required += [("", name) for name in _REQUIRED_BY_SOURCE[source]]
+    for scope, name in re.findall(r"@(\w+/)?(\w+)", text):
+        needed = _REPLAYS.get(name) in {None, *sources}
+        if name in _CONFIGURABLES and needed:
+            required += [(scope, f"{name}.{p}") for p in _without_default(name)]
+    return sorted({s + n for s, n in required if not _is_bound(s, n, text)})
+
+
+def _without_default(name):
+    return [
+        parameter.name
+        for parameter in inspect.signature(
+            _CONFIGURABLES[name]
+        ).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.name not in _GIVEN.get(name, ())
+    ]
+
+
+def _is_bound(scope, name, text):
+    """Unscoped or under its scope; without one, under that of any run."""
+    scopes = f"(?:{scope})?" if scope else r"(?:\w+/)?"
+    return re.search(rf"^{scopes}{re.escape(name)} = ", text, re.MULTILINE)
 
 
 def _find(name, gin_dir):

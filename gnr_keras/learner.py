@@ -1,5 +1,6 @@
 """The learner: the paper's Algorithm 2, one experience at a time."""
 
+import functools
 import time
 import weakref
 from collections import defaultdict
@@ -13,7 +14,9 @@ from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
 from gnr_keras import cloning
 from gnr_keras import evaluation
+from gnr_keras import generator as generator_lib
 from gnr_keras import replay as replay_lib
+from gnr_keras import streams
 from gnr_keras import trainers
 from gnr_keras.datasets.source import as_source
 
@@ -29,16 +32,15 @@ class Learner:
         latent_layer: name of the layer at which the backbone is split. What
             is below, the front, is frozen after the first experience.
         num_classes: rows of the head.
-        replay: a `GeneratedReplay` (the default), `OriginalReplay`,
-            `RandomReplay` or `NoReplay`.
+        replay: a `GeneratedReplay`, `OriginalReplay`, `RandomReplay` or
+            `NoReplay`; by default 500 generated patterns, 32 in a batch.
         consolidation: a `CWRConsolidation`, by default that of the paper; its
             `replay_sign` says whether replayed patterns teach their classes
             or are only negatives.
         first: `Phase` of the first experience, which trains the whole
             network.
         following: `Phase` of all later ones.
-        trainer: builds the `ClassifierTrainer` from `(model, front, back,
-            head)`.
+        trainer: builds the `ClassifierTrainer` from `(model, back, head)`.
         batch_renormalization: the `BatchRenormalizationSchedule` of the
             batch renormalisation that takes the place of the backbone's batch
             normalisation; by default that of the paper. `False` leaves the
@@ -85,7 +87,6 @@ class Learner:
                 f"{predict_among!r}."
             )
         self.num_classes = num_classes
-        self.replay = replay or replay_lib.GeneratedReplay()
         self.consolidation = consolidation or callbacks_lib.CWRConsolidation()
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
@@ -99,7 +100,14 @@ class Learner:
         self._batch_renormalization = batch_renormalization
         self._rng = np.random.default_rng(seed)
         self._strategy = tf.distribute.get_strategy()
-        self._test_latents = weakref.WeakKeyDictionary()
+        # The test set evaluated last, and its latents.
+        self._tested = lambda: None
+        self._test_latents = None
+        _check_unused(self.consolidation.rows is None, self.consolidation)
+        if batch_renormalization:
+            _check_unused(
+                not batch_renormalization.trainings, batch_renormalization
+            )
         with self._strategy.scope():
             self.model = cloning.clone(
                 backbones.with_head(
@@ -110,7 +118,15 @@ class Learner:
                 keep_weights=not initialize,
             )
             self.front, self.back = backbones.split(self.model, latent_layer)
-            self.trainer = trainer(self.model, self.front, self.back, HEAD)
+            self.trainer = trainer(self.model, self.back, HEAD)
+            self.replay = replay or replay_lib.GeneratedReplay(
+                memory_size=500,
+                replay_per_batch=32,
+                generator=functools.partial(
+                    generator_lib.ConditionalVAE,
+                    output_activation=backbones.output_activation(self.front),
+                ),
+            )
             batches.check_replay_per_batch(
                 self.replay.replay_per_batch, self.trainer.batch_size
             )
@@ -149,7 +165,7 @@ class Learner:
     def evaluate(self, data):
         """Tests the learner on all of `data`.
 
-        The latents of a test set are kept as long as it is, since the front
+        The latents of the test set evaluated last are kept, since the front
         does not change any more.
 
         Args:
@@ -165,13 +181,20 @@ class Learner:
         )
 
     def predict(self, data):
-        """Returns the class predicted for each image of `data`."""
-        data = as_source(data)
-        latents = self._test_latents.get(data)
-        if latents is None:
+        """Returns the class predicted for each image.
+
+        Args:
+            data: an array of images, or what `evaluate` takes.
+        """
+        if isinstance(data, np.ndarray):
+            data = (data, np.zeros(len(data), np.int32))
+        data = self._check_data(data)
+        if self._tested() is data:
+            latents = self._test_latents
+        else:
             latents = self._latents_of(data)
-            if self.experiences_learned:
-                self._test_latents[data] = latents
+        if self.experiences_learned:
+            self._tested, self._test_latents = weakref.ref(data), latents
         with self._timed("evaluation"):
             allowed = self.seen
             if self.predict_among == "all" or not allowed.any():
@@ -200,7 +223,10 @@ class Learner:
                 steps * self.following.epochs * share,
                 self._rng,
             )
-        return (share if len(memory) else 0), memory
+        # Without room in the batch, no class counts as replayed.
+        if not share or not len(memory):
+            return 0, self.replay.empty()
+        return share, memory
 
     def _train_classifier(self, data, share, memory, callbacks):
         """Lines 13 to 18; the consolidation is one of the callbacks.
@@ -235,10 +261,9 @@ class Learner:
             self.replay.update(latents, labels, memory, self._rng)
 
     def _callbacks(self, extra):
-        own = [self.consolidation]
-        if self._batch_renormalization:
-            own.append(self._batch_renormalization)
-        return [*own, *extra]
+        schedule = self._batch_renormalization
+        # The consolidation comes last: others may restore weights at the end.
+        return [*([schedule] if schedule else []), *extra, self.consolidation]
 
     def _latents_of(self, data):
         """Runs the front once over `data`; latents in half precision."""
@@ -270,7 +295,9 @@ class Learner:
             yield array[start : start + self.inference_batch_size]
 
     def _check_data(self, data):
-        data = as_source(getattr(data, "data", data))
+        if isinstance(data, streams.Experience):
+            data = data.data
+        data = as_source(data)
         if not len(data):
             raise ValueError("There are no patterns to learn or to test.")
         expected = self.model.input_shape[1:]
@@ -292,3 +319,11 @@ class Learner:
         start = time.perf_counter()
         yield
         self.seconds[phase] += time.perf_counter() - start
+
+
+def _check_unused(unused, part):
+    if not unused:
+        raise ValueError(
+            f"This {type(part).__name__} has learned with another learner, and "
+            "keeps what it learned. Build a new one."
+        )

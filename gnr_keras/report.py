@@ -1,9 +1,11 @@
 """Tables and figures of finished runs."""
 
+import contextlib
 import csv
 import json
 import os
 import pathlib
+import tempfile
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -51,6 +53,29 @@ def check_output_dir(output_dir):
             f"{output_dir} already holds results ({found[0]}), which stay as "
             "they are. Choose another --output_dir, or move these away."
         )
+
+
+@contextlib.contextmanager
+def output_folder(output_dir):
+    """Makes a folder, and takes it away again if nothing comes to lie in it.
+
+    What cannot be written to is to be known before a training, not after.
+    """
+    output_dir = pathlib.Path(output_dir)
+    try:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output_dir):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"Cannot write to {output_dir} ({error}). Choose another "
+            "--output_dir."
+        ) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            output_dir.rmdir()  # Fails where there is something in it.
 
 
 def write_results(output_dir, results, operative_config):
@@ -113,7 +138,8 @@ def plot_accuracy(all_results):
     for panel, (key, title) in zip(panels, titles.items(), strict=True):
         for name, group in _by_run(all_results).items():
             x = np.asarray(group[0]["evaluated_after"]) + 1
-            y = 100 * np.array([results[key] for results in group])
+            # Null where no class of the test set was seen yet.
+            y = 100 * np.array([results[key] for results in group], float)
             mean = y.mean(axis=0)
             color = _COLORS[name]
             marker = "o" if len(x) == 1 else None

@@ -244,6 +244,8 @@ def _check_sources(train, test):
             "Training and test images must have one size. Received: "
             f"{train.image_shape} and {test.image_shape}."
         )
+    if not len(test):
+        raise ValueError("The test set is empty: give at least one pattern.")
     if test.labels.max(initial=0) >= train.num_classes:
         raise ValueError(
             f"The test set holds class {test.labels.max()}, but the training "

@@ -38,7 +38,9 @@ _DATA_DIR = flags.DEFINE_string(
 )
 
 
-def main(_):
+def main(argv):
+    if len(argv) > 1:
+        sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
     stem = pathlib.Path((_GIN_FILE.value or ["run"])[0]).stem
     now = datetime.datetime.now()
     output_dir = _OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
@@ -53,9 +55,10 @@ def main(_):
             _DATA_DIR.value,
             functools.partial(progress.ConsoleProgress, sys.stderr),
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
-        sys.exit(f"error: {error}")
+        # Without gin's notes on the calls that led there.
+        sys.exit(f"error: {str(error).split(chr(10) + '  In call to ')[0]}")
     print(f"\n{report.format_table(all_results)}\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
 

@@ -119,7 +119,11 @@ def test_shipped_weights_load():
     "weights, alpha, message",
     [
         ("nowhere.weights.h5", 0.25, "no file of weights 'nowhere"),
-        ("drawn_objects", 0.5, "do not fit MobileNetV1 of width alpha=0.5"),
+        (
+            "drawn_objects",
+            0.5,
+            "hold weights of MobileNetV1 of width alpha=0.5",
+        ),
     ],
 )
 def test_weights_that_cannot_be_had_are_named(weights, alpha, message):

@@ -146,3 +146,65 @@ def test_scope_of_no_run_is_refused():
             ["NRGD/Learner.head_bias = True"],
             gin_dir=GIN,
         )
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "NR_OD/following/Phase.epochs = 7",
+        "NR_OD/Phase.epochs = 7",
+        "NR_OD/replay_per_batch = 21",
+    ],
+)
+def test_bindings_that_would_do_nothing_are_refused(binding):
+    with pytest.raises(ValueError, match="would do nothing"):
+        gin_bindings.configure(["quickstart.gin"], [binding], gin_dir=GIN)
+
+
+@pytest.mark.parametrize(
+    "name", ["Learner.seed", "CWRConsolidation.replay_sign", "new_classes.seed"]
+)
+def test_what_the_flags_say_cannot_be_bound(name):
+    with pytest.raises(ValueError, match=name.split(".")[1]):
+        gin_bindings.configure(["quickstart.gin"], [f"{name} = 1"], gin_dir=GIN)
+
+
+def test_parameters_without_default_are_required_where_referred_to():
+    with pytest.raises(ValueError, match="classes.first_sequences, new_inst"):
+        gin_bindings.configure(
+            ["quickstart.gin"],
+            ["Experiment.stream = @new_instances_and_classes"],
+            gin_dir=GIN,
+        )
+
+
+def test_one_run_can_have_phases_of_its_own():
+    gin_bindings.configure(
+        ["quickstart.gin"],
+        [
+            "none/Learner.first = @none_first/Phase()",
+            "none_first/Phase.epochs = 9",
+            "none_first/Phase.learning_rate_features = 0.5",
+            "none_first/Phase.learning_rate_head = 0.25",
+        ],
+        gin_dir=GIN,
+    )
+    data = ArraySource(
+        drawing.draw_session(0, 1, 2, 64), [0, 1], class_names=["a", "b"]
+    )
+    stream = streams.new_classes(data, data, 1, 1)
+    epochs = {}
+    for name in ("none", "NR-OD"):
+        with gin_bindings.run_scope(name):
+            experiment = gin_bindings.build_experiment()
+            learner = experiment._build_learner(runs.RUNS[name], stream, 0)
+        epochs[name] = learner.first.epochs
+    assert epochs == {"none": 9, "NR-OD": 4}
+
+
+def test_percent_signs_in_strings_are_no_macros():
+    gin_bindings.configure(
+        ["quickstart.gin"],
+        ['mobilenet_v1.weights = "50%off.h5"'],
+        gin_dir=GIN,
+    )

@@ -16,8 +16,8 @@ from gnr_keras import callbacks
 from gnr_keras import trainers
 
 
-def small_trainer(model, front, back, head):
-    return trainers.ClassifierTrainer(model, front, back, head, batch_size=16)
+def small_trainer(model, back, head):
+    return trainers.ClassifierTrainer(model, back, head, batch_size=16)
 
 
 def small_generator_trainer(generator, classifier):
@@ -276,6 +276,121 @@ def test_bad_data_is_refused_before_training(images, labels, message):
 def test_more_replay_than_a_batch_holds_is_refused():
     with pytest.raises(ValueError, match="does not fit into a batch of 16"):
         make_learner(OriginalReplay(32, replay_per_batch=16))
+
+
+def test_parts_that_have_learned_are_not_taken_by_another_learner():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    learner.fit(stream[0])
+    with pytest.raises(ValueError, match="CWRConsolidation has learned"):
+        Learner(
+            helpers.small_backbone(),
+            "latent",
+            num_classes=4,
+            consolidation=learner.consolidation,
+        )
+
+
+def test_consolidation_outlasts_callbacks_that_restore_weights():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    restore = keras.callbacks.EarlyStopping(
+        monitor="loss", mode="max", patience=1, restore_best_weights=True
+    )
+    learner.fit(stream[0], callbacks=[restore])
+    np.testing.assert_array_equal(
+        learner.model.get_layer("head").kernel.numpy().T,
+        learner.consolidation.rows,
+    )
+
+
+def test_no_room_for_replay_leaves_old_rows_alone():
+    stream = helpers.blob_stream()
+    learner = make_learner(
+        OriginalReplay(32, replay_per_batch=0), sign="positive"
+    )
+    learner.fit(stream[0])
+    rows = learner.consolidation.rows[stream[0].classes].copy()
+    learner.fit(stream[1])
+    np.testing.assert_array_equal(
+        learner.consolidation.rows[stream[0].classes], rows
+    )
+
+
+@pytest.mark.parametrize(
+    "activation, replay, message",
+    [
+        ("linear", generated_replay, r"patterns lie in \[0.0, 6.0\]"),
+        ("linear", lambda: RandomReplay(8), "latents go down to -"),
+    ],
+)
+def test_latents_that_a_replay_cannot_make_are_refused(
+    activation, replay, message
+):
+    inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(4, 3, activation=activation, name="latent")(inputs)
+    learner = Learner(
+        keras.Model(inputs, keras.layers.Flatten()(x)),
+        "latent",
+        num_classes=4,
+        replay=replay(),
+        trainer=small_trainer,
+        first=Phase(1, 0.0, 1e-6),
+    )
+    with pytest.raises(ValueError, match=message):
+        learner.fit(helpers.blob_stream()[0])
+
+
+@pytest.mark.parametrize(
+    "layer, expected",
+    [
+        (keras.layers.ReLU(6.0), "relu6"),
+        (keras.layers.ReLU(), "relu"),
+        (keras.layers.Dense(4, activation="relu"), "relu"),
+        (keras.layers.Activation("relu6"), "relu6"),
+        (keras.layers.ReLU(negative_slope=0.1), "linear"),
+        (keras.layers.Dense(4), "linear"),
+    ],
+)
+def test_default_generator_matches_the_latent_layer(layer, expected):
+    inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Dense(4)(keras.layers.Flatten()(inputs))
+    layer.name = "latent"
+    x = keras.layers.Dense(4)(layer(x))
+    learner = Learner(keras.Model(inputs, x), "latent", num_classes=4)
+    config = learner.replay.generator.get_config()
+    assert config["output_activation"] == expected
+
+
+def test_predict_takes_plain_images():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    learner.fit(stream[0])
+    images = next(stream.test.batches(range(8), 8))[0]
+    expected = learner.predict(stream.test)[:8]
+    np.testing.assert_array_equal(learner.predict(images), expected)
+    with pytest.raises(ValueError, match="takes images of shape"):
+        learner.predict(images[:, :4])
+
+
+@pytest.mark.parametrize(
+    "shape, name, message",
+    [
+        ((None, None, 3), "latent", "images of one size"),
+        ((8, 8, 3), "head", "has a layer 'head'"),
+    ],
+)
+def test_backbones_that_cannot_be_used_are_refused(shape, name, message):
+    inputs = keras.Input(shape)
+    x = keras.layers.Conv2D(4, 3, name=name)(inputs)
+    x = keras.layers.Conv2D(4, 3)(x)
+    with pytest.raises(ValueError, match=message):
+        Learner(keras.Model(inputs, x), name, num_classes=4)
+
+
+def test_head_cannot_be_the_latent_layer():
+    with pytest.raises(ValueError, match="Nothing is left above 'head'"):
+        Learner(helpers.small_backbone(), "head", num_classes=4)
 
 
 def test_unknown_latent_layer_lists_the_layers():

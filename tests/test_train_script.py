@@ -203,6 +203,21 @@ def test_earlier_results_are_left_as_they_were(finished, data_dir):
         ((), ("Learner.head_bias = ",), "gin/quickstart.gin", "head_bias"),
         ((), ("memory_sise = 3",), "gin/quickstart.gin", "memory_size"),
         (("--runs=none,NR-DG",), (), "gin/quickstart.gin", "NR-GD"),
+        (("--runs=",), (), "gin/quickstart.gin", "at least one"),
+        (("--seeds=1,1",), (), "gin/quickstart.gin", "each seed once"),
+        (("NR-OD",), (), "gin/quickstart.gin", "unknown arguments"),
+        (
+            ("--output_dir=/proc/nope",),
+            TINY,
+            "gin/quickstart.gin",
+            "Cannot write to /proc/nope",
+        ),
+        (
+            (),
+            (*TINY, 'memory_size = "many"'),
+            "gin/quickstart.gin",
+            "error: ",
+        ),
         (("--seeds=one",), (), "gin/quickstart.gin", "'one'"),
         ((), (), "gin/strategies/ar1free.gin", "Experiment.data"),
         (
@@ -237,13 +252,14 @@ def test_bad_input_is_one_clear_message(
     output_dir = tmp_path / "out"
     result = train(
         "--runs=NR-GD",
-        *arguments,
         f"--output_dir={output_dir}",
         f"--data_dir={data_dir}",
+        *arguments,
         bindings=bindings,
         gin_file=gin_file,
     )
     assert result.returncode == 1
     assert expected in result.stderr
     assert "Traceback" not in result.stderr
+    assert "In call to" not in result.stderr
     assert not output_dir.exists()

@@ -26,8 +26,8 @@ def linear_classifier(features=3, classes=2):
 
 
 def make_trainer(model, **options):
-    front, back = backbones.split(model, "latent")
-    return trainers.ClassifierTrainer(model, front, back, "head", **options)
+    _, back = backbones.split(model, "latent")
+    return trainers.ClassifierTrainer(model, back, "head", **options)
 
 
 def empty_memory(shape):
@@ -228,7 +228,51 @@ def test_batch_that_does_not_divide_among_devices_is_refused():
     assert "batch of 15 does not divide among 2 devices" in result.stderr
 
 
-def test_phase_is_a_value():
-    assert trainers.Phase(1, 0.1, 0.2) == trainers.Phase(1, 0.1, 0.2)
-    with pytest.raises(AttributeError):
-        trainers.Phase(1, 0.1, 0.2).epochs = 3
+@pytest.mark.parametrize(
+    "phase", [(0, 0.1, 0.1), (1, -0.1, 0.1), (1, 0.1, float("nan"))]
+)
+def test_phases_that_cannot_train_are_refused(phase):
+    with pytest.raises(ValueError, match="must be"):
+        trainers.Phase(*phase)
+
+
+def test_divergence_stops_before_callbacks_take_the_weights():
+    ended = []
+
+    class End(keras.callbacks.Callback):
+        def on_train_end(self, logs=None):
+            ended.append(True)
+
+    trainer = make_trainer(linear_classifier(), batch_size=4)
+    with pytest.raises(ValueError, match="epoch 2, by step 1 of 1.*diverged"):
+        trainer.fit_latents(
+            np.array([[1], [2], [3], [4]] * np.ones(3), "float16"),
+            np.array([0, 1, 0, 1], "int32"),
+            empty_memory((3,)),
+            0,
+            trainers.Phase(5, 1e30, 1e30),
+            np.random.default_rng(0),
+            [End()],
+        )
+    assert not ended
+
+
+def test_training_stops_when_a_callback_asks_for_it():
+    epochs = []
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            epochs.append(epoch)
+            self.model.stop_training = epoch == 1
+
+    trainer = make_trainer(linear_classifier(), batch_size=4)
+    trainer.fit_latents(
+        np.ones((4, 3), "float16"),
+        np.zeros(4, "int32"),
+        empty_memory((3,)),
+        0,
+        trainers.Phase(5, 0.1, 0.1),
+        np.random.default_rng(0),
+        [Stop()],
+    )
+    assert epochs == [0, 1]

@@ -40,11 +40,12 @@ class CWRConsolidation(keras.callbacks.Callback):
             "current_and_replay" or "current".
         count_replay: whether replayed patterns count as past ones of their
             class.
-        align_norms: whether the rows consolidated now are scaled to the mean
-            norm of the rows consolidated before. Rows that were learned
-            against other antagonists have other norms, and do not compete
-            fairly; after weight aligning (Zhao et al., 2020). Not in the
-            paper.
+        align_norms: whether the rows of the experience's classes are scaled
+            to the mean norm (bias included) of the rows consolidated before.
+            Rows that were learned against other antagonists have other norms,
+            and do not compete fairly; after weight aligning (Zhao et al.,
+            2020). Not in the paper. Rows of classes that are only replayed
+            keep their norms.
 
     Example:
 
@@ -168,14 +169,14 @@ class CWRConsolidation(keras.callbacks.Callback):
         merged = (self.rows * past_weight + trained) / (past_weight + 1)
         merged = np.where(updated[:, None], merged, self.rows)
         if self.align_norms and self.seen.any():
-            merged = self._align(merged, updated)
+            merged = self._align(merged, in_experience)
         return merged
 
-    def _align(self, rows, updated):
+    def _align(self, rows, chosen):
         target = np.linalg.norm(self.rows[self.seen], axis=1).mean()
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         scale = target / np.where(norms > 0, norms, 1.0)
-        return np.where(updated[:, None], rows * scale, rows)
+        return np.where(chosen[:, None], rows * scale, rows)
 
     def _layer(self):
         try:

@@ -39,7 +39,13 @@ def embedded_objects(
     path = folder / f"{name}.npy"
     if not path.exists():
         _draw(path, image_size, frames_per_session, seed, progress)
-    frames = np.load(path, mmap_mode="r")
+    try:
+        frames = np.load(path, mmap_mode="r")
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is not a whole file of drawn frames ({error}). Delete it; "
+            "it will be drawn again."
+        ) from error
     frames = frames.reshape(-1, *frames.shape[-3:])
     objects, sessions, _ = np.indices(
         (drawing.NUM_OBJECTS, drawing.NUM_SESSIONS, frames_per_session)

@@ -102,6 +102,7 @@ class ArraySource(Source):
     """
 
     def __init__(self, images, labels, sessions=None, class_names=None):
+        images = images if hasattr(images, "ndim") else np.asarray(images)
         if images.ndim != 4:
             raise ValueError(
                 "`images` must have shape (patterns, height, width, channels)."

@@ -26,6 +26,18 @@ class Phase:
     learning_rate_features: float
     learning_rate_head: float
 
+    def __post_init__(self):
+        if self.epochs < 1:
+            raise ValueError(
+                f"`epochs` must be at least 1. Received: {self.epochs}."
+            )
+        for name in ("learning_rate_features", "learning_rate_head"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(
+                    f"`{name}` must be a finite number from 0 on. Received: "
+                    f"{getattr(self, name)}."
+                )
+
 
 class ClassifierTrainer:
     """Trains the classifier by SGD, on images or on latents.
@@ -37,8 +49,7 @@ class ClassifierTrainer:
 
     Args:
         model: classifier, from images to logits.
-        front: its part below the latent layer.
-        back: its part above, from latents to logits.
+        back: its part above the latent layer, from latents to logits.
         head: name of the head, a layer of `model`.
         batch_size: patterns in a batch, over all replicas.
         momentum: momentum of SGD.
@@ -50,7 +61,6 @@ class ClassifierTrainer:
     def __init__(
         self,
         model,
-        front,
         back,
         head="head",
         batch_size=128,
@@ -76,16 +86,21 @@ class ClassifierTrainer:
             self._head_optimizer = keras.optimizers.SGD(momentum=momentum)
             self._feature_optimizer.build(self._feature_variables)
             self._head_optimizer.build(self._head_variables)
-        latents = tf.TensorSpec((None, *back.input_shape[1:]), tf.float16)
-        labels = tf.TensorSpec((None,), tf.int32)
-        plan = tf.TensorSpec((None, None), tf.int32)
+        shape = (None, batch_size, *back.input_shape[1:])
         self._run_latents = tf.function(
             self._run_latents,
-            input_signature=[latents, labels, latents, labels, plan, plan],
+            input_signature=[
+                tf.TensorSpec(shape, tf.float16),
+                tf.TensorSpec((None, batch_size), tf.int32),
+            ],
         )
-        images = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32)
+        shape = (batch_size, *model.input_shape[1:])
         self._run_images = tf.function(
-            self._run_images, input_signature=[images, labels]
+            self._run_images,
+            input_signature=[
+                tf.TensorSpec(shape, tf.float32),
+                tf.TensorSpec((batch_size,), tf.int32),
+            ],
         )
 
     def fit_images(self, data, phase, rng, callbacks=()):
@@ -139,10 +154,6 @@ class ClassifierTrainer:
         current_per_batch = self.batch_size - replay_per_batch
         steps = self.steps_per_epoch(len(labels), replay_per_batch)
         self._start(phase)
-        tensors = [
-            tf.convert_to_tensor(array)
-            for array in (latents, labels, memory.latents, memory.labels)
-        ]
         replayed = batches.plan_epoch(
             len(memory), replay_per_batch, steps * phase.epochs, rng
         )
@@ -154,7 +165,13 @@ class ClassifierTrainer:
             )
             replay = next(replayed)
             return lambda start, stop: self._run_latents(
-                *tensors, current[start:stop], replay[start:stop]
+                *loop.gather(
+                    latents,
+                    labels,
+                    memory,
+                    current[start:stop],
+                    replay[start:stop],
+                )
             )
 
         self._loop(phase, steps, epoch_runner, callbacks)
@@ -185,20 +202,13 @@ class ClassifierTrainer:
             self.model, self._feature_variables, images, labels
         )
 
-    def _run_latents(
-        self, latents, labels, memory_latents, memory_labels, current, replay
-    ):
-        steps = tf.shape(current)[0]
+    def _run_latents(self, latents, labels):
+        steps = tf.shape(labels)[0]
         total = tf.constant(0.0)
         for step in tf.range(steps):
-            x, y = loop.mix(
-                (latents, labels),
-                (memory_latents, memory_labels),
-                current[step],
-                replay[step],
-            )
+            x = tf.cast(latents[step], tf.float32)
             total += self._distributed_step(
-                self.back, self._back_features, x, y
+                self.back, self._back_features, x, labels[step]
             )
         return {"loss": total / tf.cast(steps, tf.float32)}
 

@@ -15,8 +15,7 @@ class GeneratorTrainer:
     weights are updated: this is Algorithm 2's block and unlock.
 
     Args:
-        generator: a `ConditionalVAE`, or a model with its `compute_losses`,
-            `loss_weights` and `z_dim`.
+        generator: a `ConditionalVAE`.
         classifier: model from latents to logits.
         epochs: passes over each experience.
         batch_size: patterns in a batch, over all replicas.
@@ -36,34 +35,31 @@ class GeneratorTrainer:
         optimizer=None,
         steps_per_call=16,
     ):
+        self._strategy = loop.strategy_for(batch_size)
         batches.check_replay_per_batch(replay_per_batch, batch_size)
+        if epochs < 1:
+            raise ValueError(
+                f"`epochs` must be at least 1. Received: {epochs}."
+            )
         self.generator = generator
         self.classifier = classifier
         self.epochs = epochs
         self.batch_size = batch_size
         self.replay_per_batch = replay_per_batch
         self.steps_per_call = steps_per_call
-        self._strategy = loop.strategy_for(batch_size)
         optimizer = optimizer or keras.optimizers.Adam(2e-3)
         with self._strategy.scope():
             self._optimizer = type(optimizer).from_config(
                 optimizer.get_config()
             )
             self._optimizer.build(generator.trainable_variables)
-        latents = tf.TensorSpec((None, *generator.data_shape), tf.float16)
-        labels = tf.TensorSpec((None,), tf.int32)
-        plan = tf.TensorSpec((None, None), tf.int32)
-        seed = tf.TensorSpec((2,), tf.int32)
+        shape = (None, batch_size, *generator.data_shape)
         self._run = tf.function(
             self._run,
             input_signature=[
-                latents,
-                labels,
-                latents,
-                labels,
-                plan,
-                plan,
-                seed,
+                tf.TensorSpec(shape, tf.float16),
+                tf.TensorSpec((None, batch_size), tf.int32),
+                tf.TensorSpec((2,), tf.int32),
             ],
         )
 
@@ -77,15 +73,12 @@ class GeneratorTrainer:
             rng: `numpy.random.Generator`.
             callbacks: Keras callbacks.
         """
+        self.generator.check_range(latents)
         replay_per_batch = batches.replay_share(
             len(labels), len(memory), self.batch_size, self.replay_per_batch
         )
         current_per_batch = self.batch_size - replay_per_batch
         steps = -(-len(labels) // current_per_batch)
-        tensors = [
-            tf.convert_to_tensor(array)
-            for array in (latents, labels, memory.latents, memory.labels)
-        ]
 
         def epoch_runner():
             current = batches.plan_epoch(
@@ -96,9 +89,13 @@ class GeneratorTrainer:
             )
             noise_seed = rng.integers(2**31, size=2)
             return lambda start, stop: self._run(
-                *tensors,
-                current[start:stop],
-                replay[start:stop],
+                *loop.gather(
+                    latents,
+                    labels,
+                    memory,
+                    current[start:stop],
+                    replay[start:stop],
+                ),
                 (noise_seed + [0, start]).astype(np.int32),
             )
 
@@ -111,27 +108,13 @@ class GeneratorTrainer:
             callbacks,
         )
 
-    def _run(
-        self,
-        latents,
-        labels,
-        memory_latents,
-        memory_labels,
-        current,
-        replay,
-        seed,
-    ):
-        steps = tf.shape(current)[0]
+    def _run(self, latents, labels, seed):
+        steps = tf.shape(labels)[0]
         totals = {
             name: tf.constant(0.0) for name in self.generator.loss_weights
         }
         for step in tf.range(steps):
-            x, y = loop.mix(
-                (latents, labels),
-                (memory_latents, memory_labels),
-                current[step],
-                replay[step],
-            )
+            x, y = tf.cast(latents[step], tf.float32), labels[step]
             # Drawn for the global batch, so that a pattern's noise does not
             # depend on the device that it lands on.
             noise = tf.random.stateless_normal(

@@ -192,6 +192,27 @@ def test_row_consolidated_again_is_aligned_too():
     expect(cwr, model, [[1.5, -1.5], [-2, 2], [0, 0]])
 
 
+def test_rows_that_are_only_replayed_keep_their_norms():
+    """Positive replay that moved nothing changes nothing."""
+    cwr = CWRConsolidation(align_norms=True, replay_sign="positive")
+    model = head_model(2, 3)
+    cwr.set_model(model)
+    cwr.begin_experience([0, 1])
+    cwr.on_train_begin()
+    model.layers[-1].kernel.assign([[3.0, 1.0, 0.0], [-3.0, -1.0, 0.0]])
+    cwr.on_train_end()
+    cwr.begin_experience([2], [0, 1])
+    cwr.on_train_begin()
+    kernel = model.layers[-1].kernel.numpy()
+    kernel[:, 2] = [5.0, -5.0]
+    model.layers[-1].kernel.assign(kernel)
+    cwr.on_train_end()
+    # Saved norms 3 * sqrt(2) and sqrt(2): the new row gets their mean.
+    np.testing.assert_allclose(
+        cwr.rows, [[3.0, -3.0], [1.0, -1.0], [2.0, -2.0]], rtol=1e-6
+    )
+
+
 def test_aligning_leaves_a_zero_row_zero():
     cwr, model = learn_two_classes(align_norms=True)
     learn(cwr, model, [2], [[0, 0], [0, 0], [4, 4]])

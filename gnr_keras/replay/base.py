@@ -1,0 +1,112 @@
+"""The interface of replay memories."""
+
+import abc
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """The patterns that are replayed during one experience, M."""
+
+    latents: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self):
+        return len(self.labels)
+
+
+class Replay(abc.ABC):
+    """Where the patterns of earlier classes come from.
+
+    Args:
+        memory_size: patterns in the memory, R.
+        replay_per_batch: replayed patterns in a batch of the classifier;
+            without it the batch is shared in proportion, see
+            `gnr_keras.batches.replay_share`.
+        drop_current_classes: whether classes of the current experience are
+            left out of its memory (they can only be there in NI and NIC).
+    """
+
+    def __init__(
+        self, memory_size, replay_per_batch=None, drop_current_classes=False
+    ):
+        if memory_size < 1:
+            raise ValueError(
+                f"`memory_size` must be at least 1. Received: {memory_size}. "
+                "To learn without replay, use `NoReplay()`."
+            )
+        self.memory_size = memory_size
+        self.replay_per_batch = replay_per_batch
+        self.drop_current_classes = drop_current_classes
+
+    def build(self, latent_shape, num_classes, classifier, seed):
+        """Prepares for a learner; called once by it.
+
+        Args:
+            latent_shape: shape of a latent.
+            num_classes: rows of the head.
+            classifier: model from latents to logits.
+            seed: seed of all that the memory draws at its start.
+        """
+        self.latent_shape = tuple(latent_shape)
+        self.num_classes = num_classes
+
+    def populate(self, seen_classes, current_classes, num_draws, rng):
+        """Returns the memory of an experience after the first.
+
+        Args:
+            seen_classes: classes of all earlier experiences.
+            current_classes: classes of the current one.
+            num_draws: how often the classifier will draw from the memory
+                during this experience.
+            rng: `numpy.random.Generator`.
+        """
+        if self.drop_current_classes:
+            seen_classes = np.setdiff1d(seen_classes, current_classes)
+        if not len(seen_classes):
+            return self.empty()
+        return self._populate(np.asarray(seen_classes), num_draws, rng)
+
+    def empty(self):
+        """Returns a memory without patterns."""
+        return Memory(
+            np.zeros((0, *self.latent_shape), np.float16),
+            np.zeros((0,), np.int32),
+        )
+
+    @abc.abstractmethod
+    def _populate(self, classes, num_draws, rng):
+        """Returns the memory, with patterns of `classes` only."""
+
+    @abc.abstractmethod
+    def update(self, latents, labels, memory, rng, callbacks=()):
+        """Learns from an experience, after the classifier has.
+
+        Args:
+            latents: latents of the experience.
+            labels: their classes.
+            memory: the `Memory` that was replayed during it.
+            rng: `numpy.random.Generator`.
+            callbacks: Keras callbacks of the generator's training.
+        """
+
+
+class NoReplay(Replay):
+    """No memory at all: each experience is learned by itself."""
+
+    memory_size = 0
+    replay_per_batch = 0
+
+    def __init__(self):
+        pass
+
+    def populate(self, seen_classes, current_classes, num_draws, rng):
+        return self.empty()
+
+    def _populate(self, classes, num_draws, rng):
+        return self.empty()
+
+    def update(self, latents, labels, memory, rng, callbacks=()):
+        pass

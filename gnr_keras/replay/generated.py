@@ -1,0 +1,69 @@
+"""Replay of generated patterns."""
+
+import numpy as np
+
+from gnr_keras import generator as generator_lib
+from gnr_keras import trainers
+from gnr_keras.replay.base import Memory
+from gnr_keras.replay.base import Replay
+
+
+class GeneratedReplay(Replay):
+    """Patterns of a generator that learns along with the classifier.
+
+    Args:
+        memory_size: patterns in the memory, R.
+        replay_per_batch: see `Replay`.
+        drop_current_classes: see `Replay`.
+        generator: builds the generator from `(data_shape, num_classes,
+            seed=seed)`.
+        trainer: builds its trainer from `(generator, classifier)`.
+        labels: "balanced" asks for equally many patterns of each class,
+            "uniform" draws the class of each.
+        fresh: whether each draw of the classifier is a pattern of its own
+            ("anew for every batch") instead of one of `memory_size`. The
+            generator does not change meanwhile, so generating them all
+            beforehand is the same.
+    """
+
+    def __init__(
+        self,
+        memory_size,
+        replay_per_batch=None,
+        drop_current_classes=False,
+        generator=generator_lib.ConditionalVAE,
+        trainer=trainers.GeneratorTrainer,
+        labels="balanced",
+        fresh=False,
+    ):
+        super().__init__(memory_size, replay_per_batch, drop_current_classes)
+        if labels not in ("balanced", "uniform"):
+            raise ValueError(
+                '`labels` must be "balanced" or "uniform". Received: '
+                f"{labels!r}."
+            )
+        self.labels = labels
+        self.fresh = fresh
+        self._make_generator = generator
+        self._make_trainer = trainer
+
+    def build(self, latent_shape, num_classes, classifier, seed):
+        super().build(latent_shape, num_classes, classifier, seed)
+        self.generator = self._make_generator(
+            latent_shape, num_classes, seed=seed
+        )
+        self.trainer = self._make_trainer(self.generator, classifier)
+
+    def _populate(self, classes, num_draws, rng):
+        size = num_draws if self.fresh else self.memory_size
+        if self.labels == "balanced":
+            order = rng.permutation(classes)
+            labels = np.resize(order, size)
+        else:
+            labels = rng.choice(classes, size)
+        labels = labels.astype(np.int32)
+        seed = int(rng.integers(2**31))
+        return Memory(self.generator.generate(labels, seed), labels)
+
+    def update(self, latents, labels, memory, rng, callbacks=()):
+        self.trainer.fit(latents, labels, memory, rng, callbacks)

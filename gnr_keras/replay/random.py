@@ -1,0 +1,59 @@
+"""Replay of noise."""
+
+import numpy as np
+
+from gnr_keras.replay.base import Memory
+from gnr_keras.replay.base import Replay
+
+# Values of the first experience's latents that a percentile is taken of.
+_PERCENTILE_SAMPLE = 1_000_000
+
+
+class RandomReplay(Replay):
+    """Uniform noise with the label of a random class.
+
+    Each unit is uniform in [0, p], where p is a percentile of the first
+    experience's latents: one number over all units.
+
+    Args:
+        memory_size: patterns in the memory, R.
+        replay_per_batch: see `Replay`.
+        drop_current_classes: see `Replay`.
+        percentile: of the real activations; the upper end of the noise.
+    """
+
+    def __init__(
+        self,
+        memory_size,
+        replay_per_batch=None,
+        drop_current_classes=False,
+        percentile=90.0,
+    ):
+        super().__init__(memory_size, replay_per_batch, drop_current_classes)
+        self.percentile = percentile
+
+    def build(self, latent_shape, num_classes, classifier, seed):
+        super().build(latent_shape, num_classes, classifier, seed)
+        self.upper = None
+
+    def _populate(self, classes, num_draws, rng):
+        shape = (self.memory_size, *self.latent_shape)
+        latents = rng.uniform(0.0, self.upper, shape).astype(np.float16)
+        labels = rng.choice(classes, self.memory_size).astype(np.int32)
+        return Memory(latents, labels)
+
+    def update(self, latents, labels, memory, rng, callbacks=()):
+        if self.upper is None:
+            values = latents.reshape(-1)
+            if values.min() < 0:
+                raise ValueError(
+                    "Random replay draws from [0, p], as after a ReLU, but the "
+                    f"latents go down to {values.min()}. Split the backbone "
+                    "after an activation."
+                )
+            if len(values) > _PERCENTILE_SAMPLE:
+                chosen = rng.integers(len(values), size=_PERCENTILE_SAMPLE)
+                values = values[chosen]
+            self.upper = float(
+                np.percentile(values.astype(np.float32), self.percentile)
+            )
