@@ -174,6 +174,16 @@ def operative_config(run):
     return re.sub(rf"(?<![\w/@]){scope}/", "", gin.operative_config_str())
 
 
+def explain(error):
+    """Returns the message of an error, and which configurable it struck.
+
+    Gin appends the whole chain of calls, on lines of their own.
+    """
+    message, *calls = str(error).split("\n  In call to configurable ")
+    names = [call.split()[0].strip("'") for call in calls]
+    return f"{message} (in {names[0]})" if names else message
+
+
 def _check_macros(text):
     """A macro that nothing reads is a typing error; so is one not set."""
     defined = set(re.findall(r"^(\w+) = ", text, flags=re.MULTILINE))
@@ -270,6 +280,8 @@ def _suggestion(message):
     configurable = re.search(
         r"No configurable matching[^']*'@?([^'(]+)", message
     )
+    if "denylisted kwarg" in message:
+        return " The code or a flag of the script gives this value."
     if parameter:
         owner = parameter.group(1).split(".")[-1]
         known = list(inspect.signature(_CONFIGURABLES[owner]).parameters)

@@ -16,6 +16,7 @@ from absl import flags
 from absl import logging
 
 from gnr_keras import comparison
+from gnr_keras import gin_bindings
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
@@ -57,8 +58,7 @@ def main(argv):
         )
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
-        # Without gin's notes on the calls that led there.
-        sys.exit(f"error: {str(error).split(chr(10) + '  In call to ')[0]}")
+        sys.exit(f"error: {gin_bindings.explain(error)}")
     print(f"\n{report.format_table(all_results)}\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
 

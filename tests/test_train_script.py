@@ -216,7 +216,8 @@ def test_earlier_results_are_left_as_they_were(finished, data_dir):
             (),
             (*TINY, 'memory_size = "many"'),
             "gin/quickstart.gin",
-            "error: ",
+            "Received: 'many'. To learn without replay, use `NoReplay()`. "
+            "(in GeneratedReplay)",
         ),
         (("--seeds=one",), (), "gin/quickstart.gin", "'one'"),
         ((), (), "gin/strategies/ar1free.gin", "Experiment.data"),

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import numbers
 
 import numpy as np
 
@@ -32,9 +33,10 @@ class Replay(abc.ABC):
     def __init__(
         self, memory_size, replay_per_batch=None, drop_current_classes=False
     ):
-        if memory_size < 1:
+        if not isinstance(memory_size, numbers.Integral) or memory_size < 1:
             raise ValueError(
-                f"`memory_size` must be at least 1. Received: {memory_size}. "
+                "`memory_size` must be a whole number of at least 1. Received: "
+                f"{memory_size!r}. "
                 "To learn without replay, use `NoReplay()`."
             )
         self.memory_size = memory_size
