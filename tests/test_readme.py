@@ -45,7 +45,8 @@ def commands():
         for line in block.values[0].replace("\\\n", " ").splitlines():
             for command in line.split("&&"):
                 command = command.split("#")[0].strip()
-                if command:
+                # What installs the package and runs these tests has run.
+                if command and command.split()[0] not in ("pip", "pytest"):
                     found[command] = pytest.param(command, id=command)
     return list(found.values())
 
@@ -64,9 +65,6 @@ def test_python_block_runs(code, tmp_path):
 @pytest.mark.parametrize("command", commands())
 def test_command_runs(command, tmp_path):
     program, *arguments = shlex.split(command)
-    if program in ("pip", "pytest"):
-        # These install what runs this test, and run it.
-        return
     assert program == "python"
     script, *arguments = arguments
     output = "--output_dir" if script == "scripts/train.py" else "--output"

@@ -72,30 +72,27 @@ def numbers(results):
 def test_every_run_leaves_its_results(finished):
     output_dir, _ = finished
     for run in ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"):
-        for seed in (0,):
-            results = read_results(output_dir, run, seed)
-            assert results["run"] == run
-            assert results["seed"] == seed
-            assert results["scenario"] == "NC"
-            assert results["evaluated_after"] == [0, 1, 2]
-            matrix = results["accuracy_matrix"]
-            assert [len(row) for row in matrix] == [50, 50, 50]
-            for key in ("accuracy_whole", "accuracy_growing"):
-                assert len(results[key]) == 3
-                assert all(0 <= value <= 1 for value in results[key])
-            # Every class has equally many test frames.
-            whole = [sum(row) / 50 for row in matrix]
-            assert results["accuracy_whole"] == pytest.approx(whole)
-            assert results["accuracy_growing"][-1] == pytest.approx(whole[-1])
-            assert results["final_accuracy"] == results["accuracy_whole"][-1]
-            assert results["average_accuracy"] == pytest.approx(sum(whole) / 3)
-            assert -1 <= results["forgetting"] <= 1
-            assert -1 <= results["backward_transfer"] <= 1
-            assert results["forward_transfer"] is None
-            assert results["seconds"]["total"] > 0
-            assert {"tensorflow", "keras", "gnr_keras"} <= set(
-                results["versions"]
-            )
+        results = read_results(output_dir, run)
+        assert results["run"] == run
+        assert results["seed"] == 0
+        assert results["scenario"] == "NC"
+        assert results["evaluated_after"] == [0, 1, 2]
+        matrix = results["accuracy_matrix"]
+        assert [len(row) for row in matrix] == [50, 50, 50]
+        for key in ("accuracy_whole", "accuracy_growing"):
+            assert len(results[key]) == 3
+            assert all(0 <= value <= 1 for value in results[key])
+        # Every class has equally many test frames.
+        whole = [sum(row) / 50 for row in matrix]
+        assert results["accuracy_whole"] == pytest.approx(whole)
+        assert results["accuracy_growing"][-1] == pytest.approx(whole[-1])
+        assert results["final_accuracy"] == results["accuracy_whole"][-1]
+        assert results["average_accuracy"] == pytest.approx(sum(whole) / 3)
+        assert -1 <= results["forgetting"] <= 1
+        assert -1 <= results["backward_transfer"] <= 1
+        assert results["forward_transfer"] is None
+        assert results["seconds"]["total"] > 0
+        assert {"tensorflow", "keras", "gnr_keras"} <= set(results["versions"])
 
 
 def test_runs_share_the_stream_and_differ_after_the_first_experience(finished):
