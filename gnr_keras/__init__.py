@@ -5,8 +5,13 @@ from gnr_keras import datasets
 from gnr_keras import evaluation
 from gnr_keras import layers
 from gnr_keras import losses
+from gnr_keras import objectives
+from gnr_keras import optimizers
+from gnr_keras import schedules
+from gnr_keras import strategies
 from gnr_keras import streams
 from gnr_keras.backbones import mobilenet_v1
+from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
 from gnr_keras.generator import ConditionalVAE
 from gnr_keras.learner import Learner
@@ -35,7 +40,12 @@ __all__ = [
     "evaluation",
     "layers",
     "losses",
+    "objectives",
+    "optimizers",
     "mobilenet_v1",
+    "resnet_18",
+    "schedules",
     "split",
+    "strategies",
     "streams",
 ]

@@ -12,7 +12,7 @@ from gnr_keras import evaluation
 from gnr_keras import progress as progress_lib
 from gnr_keras import replay as replay_lib
 from gnr_keras import runs
-from gnr_keras.callbacks import CWRConsolidation
+from gnr_keras import strategies
 from gnr_keras.learner import Learner
 
 
@@ -24,7 +24,9 @@ class Experiment:
         stream: builds the `Stream` from `(train, test, seed=)`.
         backbone: builds the backbone.
         learner: builds the `Learner`.
-        consolidation: builds the `CWRConsolidation` from `(replay_sign=)`.
+        strategy: builds the `Strategy`, in runs with replay from
+            `(replay=, replay_sign=)`.
+        cumulative: builds that of the upper bound.
         original_replay: builds the memory of runs on original data.
         generated_replay: builds that of runs on generated data.
         random_replay: builds that of runs on random data.
@@ -38,7 +40,8 @@ class Experiment:
         stream,
         backbone,
         learner=Learner,
-        consolidation=CWRConsolidation,
+        strategy=strategies.ar1free,
+        cumulative=strategies.cumulative,
         original_replay=replay_lib.OriginalReplay,
         generated_replay=replay_lib.GeneratedReplay,
         random_replay=replay_lib.RandomReplay,
@@ -53,9 +56,9 @@ class Experiment:
         self._stream = stream
         self._backbone = backbone
         self._learner = learner
-        self._consolidation = consolidation
+        self._strategy = strategy
+        self._cumulative = cumulative
         self._replays = {
-            None: replay_lib.NoReplay,
             "original": original_replay,
             "generated": generated_replay,
             "random": random_replay,
@@ -102,13 +105,20 @@ class Experiment:
         }
 
     def _build_learner(self, run, stream, seed):
-        consolidation = self._consolidation(replay_sign=run.sign or "negative")
         return self._learner(
             self._backbone(),
             num_classes=stream.num_classes,
-            replay=self._replays[run.source](),
-            consolidation=consolidation,
+            strategy=self._build_strategy(run),
             seed=seed,
+        )
+
+    def _build_strategy(self, run):
+        if run.keep_data:
+            return self._cumulative()
+        if run.source is None:
+            return self._strategy()
+        return self._strategy(
+            replay=self._replays[run.source](), replay_sign=run.sign
         )
 
     def _is_due(self, index, num_experiences):

@@ -19,8 +19,11 @@ from gnr_keras import datasets
 from gnr_keras import experiment
 from gnr_keras import generator
 from gnr_keras import learner
+from gnr_keras import optimizers
 from gnr_keras import replay
 from gnr_keras import runs
+from gnr_keras import schedules
+from gnr_keras import strategies
 from gnr_keras import streams
 from gnr_keras import trainers
 
@@ -30,20 +33,37 @@ def adam(learning_rate, beta_1, beta_2):
     return keras.optimizers.Adam(learning_rate, beta_1, beta_2)
 
 
+def sgd(learning_rate, momentum):
+    """Builds SGD, likewise."""
+    return keras.optimizers.SGD(learning_rate, momentum)
+
+
 _CONFIGURABLES = {
     configurable.__name__: configurable
     for configurable in (
         adam,
+        sgd,
         backbones.mobilenet_v1,
+        backbones.resnet_18,
         callbacks.BatchRenormalizationSchedule,
         callbacks.CWRConsolidation,
+        datasets.core50,
         datasets.embedded_objects,
+        datasets.imagenet,
         experiment.Experiment,
         generator.ConditionalVAE,
         learner.Learner,
+        optimizers.SynapticIntelligence,
         replay.GeneratedReplay,
         replay.OriginalReplay,
         replay.RandomReplay,
+        schedules.LogisticDecay,
+        schedules.StepDecay,
+        strategies.ar1,
+        strategies.ar1free,
+        strategies.cumulative,
+        strategies.er,
+        strategies.lwf,
         streams.new_classes,
         streams.new_instances,
         streams.new_instances_and_classes,
@@ -53,48 +73,59 @@ _CONFIGURABLES = {
     )
 }
 
-# What no file may leave to a default: always, and by replay source.
+# What no file may leave to a default: always, by replay source, and by the
+# configurable that is referred to.
 _REQUIRED = (
     "Experiment.data",
     "Experiment.stream",
     "Experiment.backbone",
     "Experiment.learner",
+    "Experiment.strategy",
     "Experiment.evaluate_every",
-    "Learner.latent_layer",
-    "Learner.first",
-    "Learner.following",
-    "Learner.trainer",
-    "ClassifierTrainer.batch_size",
-    "ClassifierTrainer.momentum",
-    "ClassifierTrainer.weight_decay",
 )
 _REQUIRED_BY_SOURCE = {
     None: (),
-    "original": (),
-    "random": (),
-    "generated": (
-        "ConditionalVAE.z_dim",
-        "ConditionalVAE.beta",
-        "ConditionalVAE.eta",
-        "GeneratorTrainer.epochs",
-        "GeneratorTrainer.batch_size",
-        "GeneratorTrainer.optimizer",
-    ),
+    "original": ("Experiment.original_replay",),
+    "random": ("Experiment.random_replay",),
+    "generated": ("Experiment.generated_replay",),
 }
-
-_REPLAYS = {
+_ESSENTIAL = {
+    "Learner": ("latent_layer", "first", "following", "trainer"),
+    "ClassifierTrainer": ("batch_size", "momentum", "weight_decay"),
+    "ConditionalVAE": ("z_dim", "beta", "eta"),
+    "GeneratorTrainer": ("epochs", "batch_size", "optimizer"),
+    "SynapticIntelligence": ("strength", "clip", "multiplier"),
+    "lwf": ("alpha", "temperature"),
+}
+# Configurables that only runs with this replay source read.
+_ONLY_FOR = {
     "OriginalReplay": "original",
     "RandomReplay": "random",
     "GeneratedReplay": "generated",
+    "ConditionalVAE": "generated",
+    "GeneratorTrainer": "generated",
 }
 # Arguments that the code gives: a binding of these would do nothing.
 _GIVEN = {
     "CWRConsolidation": ("head", "replay_sign"),
-    "ClassifierTrainer": ("model", "back", "head"),
+    "ClassifierTrainer": (
+        "model",
+        "latent_layer",
+        "head",
+        "objective",
+        "protection",
+        "block_features",
+    ),
     "ConditionalVAE": ("data_shape", "num_classes", "seed", "name"),
     "GeneratorTrainer": ("generator", "classifier"),
-    "Learner": ("backbone", "num_classes", "replay", "consolidation", "seed"),
+    "Learner": ("backbone", "num_classes", "strategy", "seed"),
+    "SynapticIntelligence": ("optimizer", "name"),
+    "ar1free": ("replay", "replay_sign"),
+    "core50": ("data_dir", "progress"),
     "embedded_objects": ("data_dir", "progress"),
+    "er": ("replay", "replay_sign"),
+    "imagenet": ("data_dir", "progress"),
+    "lwf": ("replay", "replay_sign"),
     "new_classes": ("train", "test", "seed"),
     "new_instances": ("train", "test", "seed"),
     "new_instances_and_classes": ("train", "test", "seed"),
@@ -230,14 +261,13 @@ def _missing(text, run_names):
     for source in sources:
         required += [("", name) for name in _REQUIRED_BY_SOURCE[source]]
     for scope, name in re.findall(r"@(\w+/)?(\w+)", text):
-        needed = _REPLAYS.get(name) in {None, *sources}
-        if name in _CONFIGURABLES and needed:
-            required += [(scope, f"{name}.{p}") for p in _without_default(name)]
+        if name in _CONFIGURABLES and _ONLY_FOR.get(name) in {None, *sources}:
+            required += [(scope, f"{name}.{p}") for p in _essential(name)]
     return sorted({s + n for s, n in required if not _is_bound(s, n, text)})
 
 
-def _without_default(name):
-    return [
+def _essential(name):
+    without_default = [
         parameter.name
         for parameter in inspect.signature(
             _CONFIGURABLES[name]
@@ -245,6 +275,7 @@ def _without_default(name):
         if parameter.default is parameter.empty
         and parameter.name not in _GIVEN.get(name, ())
     ]
+    return [*without_default, *_ESSENTIAL.get(name, ())]
 
 
 def _is_bound(scope, name, text):

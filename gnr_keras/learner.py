@@ -15,32 +15,35 @@ from gnr_keras import callbacks as callbacks_lib
 from gnr_keras import cloning
 from gnr_keras import evaluation
 from gnr_keras import generator as generator_lib
-from gnr_keras import replay as replay_lib
+from gnr_keras import inference
+from gnr_keras import strategies
 from gnr_keras import streams
 from gnr_keras import trainers
-from gnr_keras.datasets.source import as_source
+from gnr_keras.datasets import source as source_lib
+from gnr_keras.replay import GeneratedReplay
 
 HEAD = "head"
 
 
 class Learner:
-    """Learns classes and instances as they come, with or without replay.
+    """Learns classes and instances as they come.
 
     Args:
         backbone: functional `keras.Model` from images to features. It is
             cloned, and itself left as it is; feature maps are pooled.
         latent_layer: name of the layer at which the backbone is split. What
-            is below, the front, is frozen after the first experience.
+            is below, the front, is frozen after the first experience, unless
+            the strategy trains it.
         num_classes: rows of the head.
-        replay: a `GeneratedReplay`, `OriginalReplay`, `RandomReplay` or
-            `NoReplay`; by default 500 generated patterns, 32 in a batch.
-        consolidation: a `CWRConsolidation`, by default that of the paper; its
-            `replay_sign` says whether replayed patterns teach their classes
-            or are only negatives.
+        strategy: a `Strategy`, such as `gnr_keras.strategies.lwf()`; by
+            default AR1free with 500 generated patterns as negatives, 32 in a
+            batch.
         first: `Phase` of the first experience, which trains the whole
             network.
         following: `Phase` of all later ones.
-        trainer: builds the `ClassifierTrainer` from `(model, back, head)`.
+        trainer: builds the `ClassifierTrainer` from `(model, latent_layer,
+            head)` and the strategy's `objective`, `protection` and
+            `block_features`.
         batch_renormalization: the `BatchRenormalizationSchedule` of the
             batch renormalisation that takes the place of the backbone's batch
             normalisation; by default that of the paper. `False` leaves the
@@ -69,8 +72,7 @@ class Learner:
         backbone,
         latent_layer,
         num_classes,
-        replay=None,
-        consolidation=None,
+        strategy=None,
         first=trainers.Phase(4, 1e-3, 1e-3),
         following=trainers.Phase(4, 5e-5, 5e-4),
         trainer=trainers.ClassifierTrainer,
@@ -87,28 +89,26 @@ class Learner:
                 f"{predict_among!r}."
             )
         self.num_classes = num_classes
-        self.consolidation = consolidation or callbacks_lib.CWRConsolidation()
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
         self.first = first
         self.following = following
         self.predict_among = predict_among
-        self.inference_batch_size = inference_batch_size
         self.seconds = defaultdict(float)
         self.seen = np.zeros(num_classes, bool)
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
         self._rng = np.random.default_rng(seed)
-        self._strategy = tf.distribute.get_strategy()
+        self._distribution = tf.distribute.get_strategy()
+        self._kept = []
         # The test set evaluated last, and its latents.
         self._tested = lambda: None
         self._test_latents = None
-        _check_unused(self.consolidation.rows is None, self.consolidation)
         if batch_renormalization:
             _check_unused(
                 not batch_renormalization.trainings, batch_renormalization
             )
-        with self._strategy.scope():
+        with self._distribution.scope():
             self.model = cloning.clone(
                 backbones.with_head(
                     backbone, num_classes, HEAD, head_bias, seed
@@ -118,31 +118,29 @@ class Learner:
                 keep_weights=not initialize,
             )
             self.front, self.back = backbones.split(self.model, latent_layer)
-            self.trainer = trainer(self.model, self.back, HEAD)
-            self.replay = replay or replay_lib.GeneratedReplay(
-                memory_size=500,
-                replay_per_batch=32,
-                generator=functools.partial(
-                    generator_lib.ConditionalVAE,
-                    output_activation=backbones.output_activation(self.front),
-                ),
+            self.strategy = strategy or self._default_strategy()
+            if self.strategy.consolidation:
+                _check_unused(
+                    self.strategy.consolidation.rows is None,
+                    self.strategy.consolidation,
+                )
+            self.trainer = trainer(
+                self.model,
+                latent_layer,
+                HEAD,
+                objective=self.strategy.objective,
+                protection=self.strategy.protection,
+                block_features=self.strategy.block_features,
             )
+            self.replay = self.strategy.replay
             batches.check_replay_per_batch(
                 self.replay.replay_per_batch, self.trainer.batch_size
             )
             self.replay.build(
                 self.front.output_shape[1:], num_classes, self.back, seed
             )
-        self._extract = tf.function(
-            self._extract,
-            input_signature=[tf.TensorSpec(self.front.input_shape, tf.float32)],
-        )
-        self._predict = tf.function(
-            self._predict,
-            input_signature=[
-                tf.TensorSpec(self.back.input_shape, tf.float16),
-                tf.TensorSpec((num_classes,), tf.bool),
-            ],
+        self._inference = inference.Inference(
+            self.front, self.back, inference_batch_size
         )
 
     def fit(self, experience, callbacks=()):
@@ -155,6 +153,9 @@ class Learner:
                 classifier.
         """
         data = self._check_data(experience)
+        if self.strategy.keep_data:
+            self._kept.append(data)
+            data = source_lib.join(self._kept)
         # X_k, Y_k are `data`, and M_k is `memory`.
         share, memory = self._populate_memory(data)  # lines 6 to 12
         latents = self._train_classifier(data, share, memory, callbacks)
@@ -193,17 +194,13 @@ class Learner:
             latents = self._test_latents
         else:
             latents = self._latents_of(data)
-        if self.experiences_learned:
+        if self.experiences_learned and not self.strategy.train_front:
             self._tested, self._test_latents = weakref.ref(data), latents
         with self._timed("evaluation"):
             allowed = self.seen
             if self.predict_among == "all" or not allowed.any():
                 allowed = np.ones_like(self.seen)
-            parts = [
-                self._predict(part, allowed).numpy()
-                for part in self._batches_of(latents)
-            ]
-        return np.concatenate(parts)
+            return self._inference.predict(latents, allowed)
 
     def _populate_memory(self, data):
         """Shares the batch with the memory M, and fills that."""
@@ -234,13 +231,21 @@ class Learner:
         Returns:
             The latents of the experience, for the generator.
         """
-        self.consolidation.begin_experience(data.labels, memory.labels)
+        if self.strategy.consolidation:
+            self.strategy.consolidation.begin_experience(
+                data.labels, memory.labels
+            )
         callbacks = self._callbacks(callbacks)
-        if self.experiences_learned == 0:
+        past_classes = np.flatnonzero(self.seen)
+        if self.experiences_learned == 0 or self.strategy.train_front:
+            first = self.experiences_learned == 0
+            phase = self.first if first else self.following
             with self._timed("classifier"):
-                self.trainer.fit_images(data, self.first, self._rng, callbacks)
-            # The front is frozen from here on. Nothing but a replay looks at
-            # the latents of the first experience.
+                self.trainer.fit_images(
+                    data, phase, self._rng, callbacks, past_classes
+                )
+            # Nothing but a replay looks at these latents; where there is
+            # one, the front is frozen from here on.
             return self._latents_of(data) if self.replay.memory_size else None
         latents = self._latents_of(data)
         with self._timed("classifier"):
@@ -252,6 +257,7 @@ class Learner:
                 self.following,
                 self._rng,
                 callbacks,
+                past_classes,
             )
         return latents
 
@@ -261,43 +267,41 @@ class Learner:
             self.replay.update(latents, labels, memory, self._rng)
 
     def _callbacks(self, extra):
-        schedule = self._batch_renormalization
-        # The consolidation comes last: others may restore weights at the end.
-        return [*([schedule] if schedule else []), *extra, self.consolidation]
+        callbacks = [*extra]
+        if self._batch_renormalization:
+            callbacks.insert(0, self._batch_renormalization)
+        # Others may restore weights at the end: what consolidates comes last.
+        if self.strategy.protection:
+            callbacks.append(
+                callbacks_lib.SynapticIntelligenceConsolidation(
+                    HEAD, self.trainer.feature_optimizer
+                )
+            )
+        if self.strategy.consolidation:
+            callbacks.append(self.strategy.consolidation)
+        return callbacks
+
+    def _default_strategy(self):
+        return strategies.ar1free(
+            GeneratedReplay(
+                memory_size=500,
+                replay_per_batch=32,
+                generator=functools.partial(
+                    generator_lib.ConditionalVAE,
+                    output_activation=backbones.output_activation(self.front),
+                ),
+            )
+        )
 
     def _latents_of(self, data):
-        """Runs the front once over `data`; latents in half precision."""
+        """Runs the front once over `data`."""
         with self._timed("front"):
-            parts = []
-            size = self.inference_batch_size
-            for images, _ in data.batches(np.arange(len(data)), size):
-                parts.append(self._extract(tf.cast(images, tf.float32)).numpy())
-            latents = np.concatenate(parts)
-        if not np.isfinite(latents).all():
-            raise ValueError(
-                "The latents are not finite in half precision. Either the "
-                "first experience diverged (lower its learning rates) or "
-                f"{self.front.output_names} exceeds 65504: split after a "
-                "normalisation or a bounded activation."
-            )
-        return latents
-
-    def _extract(self, images):
-        return tf.cast(self.front(images, training=False), tf.float16)
-
-    def _predict(self, latents, allowed):
-        logits = self.back(tf.cast(latents, tf.float32), training=False)
-        logits = tf.where(allowed, logits, logits.dtype.min)
-        return tf.argmax(logits, axis=-1, output_type=tf.int32)
-
-    def _batches_of(self, array):
-        for start in range(0, len(array), self.inference_batch_size):
-            yield array[start : start + self.inference_batch_size]
+            return self._inference.latents(data)
 
     def _check_data(self, data):
         if isinstance(data, streams.Experience):
             data = data.data
-        data = as_source(data)
+        data = source_lib.as_source(data)
         if not len(data):
             raise ValueError("There are no patterns to learn or to test.")
         expected = self.model.input_shape[1:]

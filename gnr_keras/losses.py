@@ -1,4 +1,4 @@
-"""Losses of the generator, one value per pattern.
+"""Losses of classifier and generator, one value per pattern.
 
 Reconstruction and KL divergence are means over units and over z. The paper
 writes sums, but with sums its beta of 0.1 leaves the encoder's distribution
@@ -7,6 +7,9 @@ means its values work, whatever the size of a latent.
 """
 
 from keras import ops
+
+# The logit of a class that takes no part: finite, so that its gradient is too.
+_CLOSED = -1e9
 
 
 def squared_error(x, reconstruction):
@@ -32,3 +35,44 @@ def cross_entropy(labels, logits):
         log_probabilities, ops.cast(labels, "int32")[:, None], axis=-1
     )
     return -ops.squeeze(chosen, axis=-1)
+
+
+def mask_gradient(logits, is_replay, open_classes):
+    """Lets replayed patterns act on some rows of the head only.
+
+    The values stay as they are. The gradient of a replayed pattern stops at
+    all logits but those of `open_classes`: neither the other rows of the head
+    nor, through them, the features learn from it.
+
+    Args:
+        logits: of shape `(patterns, classes)`.
+        is_replay: boolean per pattern.
+        open_classes: boolean per class.
+    """
+    passes = ops.logical_or(
+        ops.logical_not(is_replay)[:, None], open_classes[None, :]
+    )
+    return ops.where(passes, logits, ops.stop_gradient(logits))
+
+
+def distillation(logits, responses, classes, temperature):
+    """Cross-entropy of softened probabilities, among some classes.
+
+    `-sum_c q_c log p_c`, where `p` and `q` are the softmax of
+    `logits / temperature` and of `responses / temperature` over `classes`.
+
+    Args:
+        logits: of shape `(patterns, classes)`.
+        responses: logits of the earlier model, likewise.
+        classes: boolean per class; without any the loss is zero.
+        temperature: above 1 it makes both softer.
+    """
+
+    def soften(values):
+        return ops.log_softmax(
+            ops.where(classes, values / temperature, _CLOSED), axis=-1
+        )
+
+    targets = ops.exp(soften(responses))
+    terms = ops.where(classes, targets * soften(logits), 0.0)
+    return -ops.sum(terms, axis=-1)

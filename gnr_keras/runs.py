@@ -1,4 +1,4 @@
-"""The paper's names of runs: a replay sign and a replay source each."""
+"""Names of runs: the paper's, a replay sign and source each, and a bound."""
 
 import dataclasses
 
@@ -8,14 +8,16 @@ class Run:
     """One way to replay.
 
     Attributes:
-        name: the paper's name.
+        name: the paper's name; "cumulative" is ours, for the upper bound.
         sign: "positive", "negative" or `None`.
         source: "original", "generated", "random" or `None`.
+        keep_data: whether all data so far are trained on.
     """
 
     name: str
     sign: str | None = None
     source: str | None = None
+    keep_data: bool = False
 
 
 RUNS = {
@@ -27,6 +29,7 @@ RUNS = {
         Run("NR-OD", "negative", "original"),
         Run("NR-GD", "negative", "generated"),
         Run("NR-RD", "negative", "random"),
+        Run("cumulative", keep_data=True),
     )
 }
 

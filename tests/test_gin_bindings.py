@@ -47,19 +47,44 @@ def test_every_file_belongs_to_an_experiment():
     assert reached == shipped
 
 
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """The trees of CORe50 and ImageNet; their files are never opened."""
+    root = tmp_path_factory.mktemp("data")
+    for session in range(1, 12):
+        for number in range(1, 51):
+            folder = root / f"core50_128x128/s{session}/o{number}"
+            folder.mkdir(parents=True)
+            (folder / f"C_{session:02d}_{number:02d}_000.png").touch()
+    for split in ("train", "val"):
+        for number in range(1000):
+            folder = root / f"imagenet/{split}/n{number:08d}"
+            folder.mkdir(parents=True)
+            (folder / "a.JPEG").touch()
+    return root
+
+
+# Small, and with nothing to download.
+SMALL = {
+    "embedded_objects": ["embedded_objects.frames_per_session = 1"],
+    "core50": ["mobilenet_v1.weights = None"],
+    "imagenet": [],
+}
+
+
 @pytest.mark.parametrize("name", TOP_FILES)
-def test_every_binding_reaches_its_object(name, tmp_path):
+def test_every_binding_reaches_its_object(name, data_dir):
     """What the files bind is what building and streaming reads."""
-    gin_bindings.configure(
-        [str(GIN / name)],
-        ["embedded_objects.frames_per_session = 1"],
-        gin_dir=GIN,
-    )
+    gin_bindings.configure([name], gin_dir=GIN)
+    data = gin.query_parameter("Experiment.data").configurable.name
+    gin_bindings.configure([name], SMALL[data], gin_dir=GIN)
     operative = ""
-    for run in runs.RUNS.values():
+    # One run of each kind; what is bound by run is bound for these.
+    for name in ("none", "NR-OD", "NR-GD", "NR-RD", "cumulative"):
+        run = runs.RUNS[name]
         with gin_bindings.run_scope(run.name):
             experiment = gin_bindings.build_experiment()
-            train, test = experiment._data(data_dir=tmp_path, progress=None)
+            train, test = experiment._data(data_dir=data_dir, progress=None)
             stream = experiment._stream(train, test, seed=0)
             learner = experiment._build_learner(run, stream, seed=0)
         operative += gin_bindings.operative_config(run.name)
@@ -162,7 +187,13 @@ def test_bindings_that_would_do_nothing_are_refused(binding):
 
 
 @pytest.mark.parametrize(
-    "name", ["Learner.seed", "CWRConsolidation.replay_sign", "new_classes.seed"]
+    "name",
+    [
+        "Learner.seed",
+        "CWRConsolidation.replay_sign",
+        "new_classes.seed",
+        "er.replay_sign",
+    ],
 )
 def test_what_the_flags_say_cannot_be_bound(name):
     message = f"'{name.split('.')[1]}'.*\n(.*\n)*.*flag of the script gives"

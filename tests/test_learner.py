@@ -13,11 +13,12 @@ from gnr_keras import OriginalReplay
 from gnr_keras import Phase
 from gnr_keras import RandomReplay
 from gnr_keras import callbacks
+from gnr_keras import strategies
 from gnr_keras import trainers
 
 
-def small_trainer(model, back, head):
-    return trainers.ClassifierTrainer(model, back, head, batch_size=16)
+def small_trainer(*parts, **options):
+    return trainers.ClassifierTrainer(*parts, batch_size=16, **options)
 
 
 def small_generator_trainer(generator, classifier):
@@ -25,8 +26,8 @@ def small_generator_trainer(generator, classifier):
 
 
 def make_learner(replay=None, sign="negative", **options):
-    replay = replay or NoReplay()
     options = {
+        "strategy": strategies.ar1free(replay, sign),
         "first": Phase(8, 0.02, 0.02),
         "following": Phase(4, 1e-3, 0.02),
         **options,
@@ -35,8 +36,6 @@ def make_learner(replay=None, sign="negative", **options):
         helpers.small_backbone(),
         "latent",
         num_classes=4,
-        replay=replay,
-        consolidation=callbacks.CWRConsolidation(replay_sign=sign),
         trainer=small_trainer,
         batch_renormalization=callbacks.BatchRenormalizationSchedule(),
         seed=3,
@@ -143,13 +142,13 @@ def test_front_runs_once_per_image():
     stream = helpers.blob_stream()
     learner = make_learner()
     counted = []
-    extract = learner._extract
+    extract = learner._inference._extract
 
     def counting(images):
         counted.append(len(images))
         return extract(images)
 
-    learner._extract = counting
+    learner._inference._extract = counting
     learner.fit(stream[0])
     assert counted == []  # Nothing replays what the first one saw.
     learner.fit(stream[1])
@@ -168,8 +167,8 @@ def test_no_function_is_traced_again_in_later_experiences():
         "images": learner.trainer._run_images,
         "generator": replay.trainer._run,
         "decode": replay.generator._decode_batch,
-        "front": learner._extract,
-        "predict": learner._predict,
+        "front": learner._inference._extract,
+        "predict": learner._inference._predict,
     }
     for experience in stream:
         learner.fit(experience)
@@ -220,7 +219,7 @@ def test_backbone_of_the_user_is_not_touched():
 def test_default_is_generative_negative_replay_with_renormalisation():
     learner = Learner(helpers.small_backbone(), "latent", num_classes=4)
     assert isinstance(learner.replay, GeneratedReplay)
-    assert learner.consolidation.replay_sign == "negative"
+    assert learner.strategy.consolidation.replay_sign == "negative"
     kinds = [type(layer).__name__ for layer in learner.model.layers]
     assert kinds.count("BatchRenormalization") == 2
     plain = Learner(
@@ -287,7 +286,7 @@ def test_parts_that_have_learned_are_not_taken_by_another_learner():
             helpers.small_backbone(),
             "latent",
             num_classes=4,
-            consolidation=learner.consolidation,
+            strategy=learner.strategy,
         )
 
 
@@ -300,7 +299,7 @@ def test_consolidation_outlasts_callbacks_that_restore_weights():
     learner.fit(stream[0], callbacks=[restore])
     np.testing.assert_array_equal(
         learner.model.get_layer("head").kernel.numpy().T,
-        learner.consolidation.rows,
+        learner.strategy.consolidation.rows,
     )
 
 
@@ -310,10 +309,10 @@ def test_no_room_for_replay_leaves_old_rows_alone():
         OriginalReplay(32, replay_per_batch=0), sign="positive"
     )
     learner.fit(stream[0])
-    rows = learner.consolidation.rows[stream[0].classes].copy()
+    rows = learner.strategy.consolidation.rows[stream[0].classes].copy()
     learner.fit(stream[1])
     np.testing.assert_array_equal(
-        learner.consolidation.rows[stream[0].classes], rows
+        learner.strategy.consolidation.rows[stream[0].classes], rows
     )
 
 
@@ -333,7 +332,7 @@ def test_latents_that_a_replay_cannot_make_are_refused(
         keras.Model(inputs, keras.layers.Flatten()(x)),
         "latent",
         num_classes=4,
-        replay=replay(),
+        strategy=strategies.ar1free(replay()),
         trainer=small_trainer,
         first=Phase(1, 0.0, 1e-6),
     )

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import pytest
 
-from gnr_keras import backbones
 from gnr_keras import trainers
 from gnr_keras.replay import Memory
 
@@ -26,8 +25,7 @@ def linear_classifier(features=3, classes=2):
 
 
 def make_trainer(model, **options):
-    _, back = backbones.split(model, "latent")
-    return trainers.ClassifierTrainer(model, back, "head", **options)
+    return trainers.ClassifierTrainer(model, "latent", "head", **options)
 
 
 def empty_memory(shape):
@@ -112,8 +110,8 @@ def test_callbacks_see_what_they_see_under_fit():
     assert events == [
         ("begin", 1, 3),
         ("epoch", 0),
-        ("batch", 1, ["loss"]),
-        ("batch", 2, ["loss"]),
+        ("batch", 1, ["cross_entropy", "loss"]),
+        ("batch", 2, ["cross_entropy", "loss"]),
         "end",
     ]
 
@@ -175,22 +173,34 @@ tf.config.set_logical_device_configuration(
 sys.path.insert(0, sys.argv[1])
 import helpers
 from gnr_keras import GeneratedReplay, GeneratorTrainer, Learner, Phase
-from gnr_keras import ClassifierTrainer, callbacks
+from gnr_keras import ClassifierTrainer, callbacks, strategies
+from gnr_keras.optimizers import SynapticIntelligence
 
-def learn(strategy):
-    with strategy.scope():
+def replay():
+    return GeneratedReplay(
+        32,
+        replay_per_batch=6,
+        trainer=lambda g, c: GeneratorTrainer(g, c, epochs=1, batch_size=16),
+    )
+
+MADE = {
+    "ar1free": lambda: strategies.ar1free(replay()),
+    "lwf": lambda: strategies.lwf(replay()),
+    "ar1": lambda: strategies.ar1(
+        lambda optimizer: SynapticIntelligence(optimizer, 100.0, clip=0.01)
+    ),
+}
+
+def learn(distribution, make_strategy):
+    with distribution.scope():
         learner = Learner(
             helpers.small_backbone(),
             "latent",
             num_classes=4,
-            replay=GeneratedReplay(
-                32,
-                replay_per_batch=6,
-                trainer=lambda g, c: GeneratorTrainer(
-                    g, c, epochs=1, batch_size=16
-                ),
+            strategy=make_strategy(),
+            trainer=lambda *parts, **options: ClassifierTrainer(
+                *parts, batch_size=16, **options
             ),
-            trainer=lambda *parts: ClassifierTrainer(*parts, batch_size=16),
             first=Phase(2, 0.01, 0.01),
             following=Phase(2, 1e-3, 0.01),
             batch_renormalization=callbacks.BatchRenormalizationSchedule(),
@@ -199,20 +209,26 @@ def learn(strategy):
         stream = helpers.blob_stream()
         for experience in stream:
             learner.fit(experience)
-    generator = learner.replay.generator
-    return [v.numpy() for v in learner.model.variables + generator.variables]
+    variables = [*learner.model.variables]
+    if learner.replay.memory_size:
+        variables += learner.replay.generator.variables
+    return [v.numpy() for v in variables]
 
-one = learn(tf.distribute.MirroredStrategy(["CPU:0"]))
-two = learn(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
+make = MADE[sys.argv[2]]
+one = learn(tf.distribute.MirroredStrategy(["CPU:0"]), make)
+two = learn(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), make)
 pairs = zip(one, two, strict=True)
 print(max(np.abs(a - b).max() / (1 + np.abs(a).max()) for a, b in pairs))
 """
 
 
-def test_one_device_and_two_give_the_same_weights():
+@pytest.mark.parametrize("strategy", ["ar1free", "lwf", "ar1"])
+def test_one_device_and_two_give_the_same_weights(strategy):
     tests = helpers.__file__.rsplit("/", 1)[0]
     result = subprocess.run(
-        [sys.executable, "-c", _DEVICES, tests], capture_output=True, text=True
+        [sys.executable, "-c", _DEVICES, tests, strategy],
+        capture_output=True,
+        text=True,
     )
     assert result.returncode == 0, result.stderr[-2000:]
     # Sums in another order: rounding, amplified by a few dozen steps.
@@ -223,7 +239,9 @@ def test_batch_that_does_not_divide_among_devices_is_refused():
     code = _DEVICES.replace("batch_size=16", "batch_size=15")
     tests = helpers.__file__.rsplit("/", 1)[0]
     result = subprocess.run(
-        [sys.executable, "-c", code, tests], capture_output=True, text=True
+        [sys.executable, "-c", code, tests, "ar1free"],
+        capture_output=True,
+        text=True,
     )
     assert "batch of 15 does not divide among 2 devices" in result.stderr
 

@@ -146,6 +146,58 @@ class _Subset(Source):
         return self._source.batches(self._indices[indices], batch_size)
 
 
+class _Joined(Source):
+    """The patterns of several sources, one source after the other."""
+
+    def __init__(self, sources):
+        first = sources[0]
+        for source in sources[1:]:
+            if source.image_shape != first.image_shape:
+                raise ValueError(
+                    "Images of one size can be joined. Received: "
+                    f"{first.image_shape} and {source.image_shape}."
+                )
+        sessions = [source.sessions for source in sources]
+        known = all(part is not None for part in sessions)
+        super().__init__(
+            np.concatenate([source.labels for source in sources]),
+            first.image_shape,
+            np.concatenate(sessions) if known else None,
+            max((source.class_names for source in sources), key=len),
+        )
+        self._sources = sources
+        ends = np.cumsum([len(source) for source in sources])
+        self._starts = ends - [len(source) for source in sources]
+
+    def batches(self, indices, batch_size):
+        indices = np.asarray(indices)
+        for start in range(0, len(indices), batch_size):
+            chosen = indices[start : start + batch_size]
+            owners = np.searchsorted(self._starts, chosen, side="right") - 1
+            images = [None] * len(chosen)
+            for owner in np.unique(owners):
+                where = np.flatnonzero(owners == owner)
+                inside = chosen[where] - self._starts[owner]
+                parts = self._sources[owner].batches(inside, len(inside))
+                for position, image in zip(where, next(parts)[0], strict=True):
+                    images[position] = image
+            yield np.stack(images), self.labels[chosen]
+
+
+def join(sources):
+    """Returns one source of all patterns, in the order of `sources`."""
+    first = sources[0]
+    if all(
+        isinstance(source, _Subset) and source._source is first._source
+        for source in sources
+    ):
+        # As quick as the source that they were all cut from.
+        return first._source.subset(
+            np.concatenate([source._indices for source in sources])
+        )
+    return _Joined(list(sources))
+
+
 def as_source(data):
     """Returns `data` as a `Source`; a pair is `(images, labels)`."""
     if isinstance(data, Source):

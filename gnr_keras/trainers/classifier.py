@@ -2,13 +2,15 @@
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import backbones
 from gnr_keras import batches
-from gnr_keras import losses
+from gnr_keras import objectives
 from gnr_keras.trainers import loop
 
 
@@ -20,11 +22,17 @@ class Phase:
         epochs: passes over the experience.
         learning_rate_features: rate of the feature extractor, phi.
         learning_rate_head: rate of the classification head, psi.
+        epoch_schedule: factor of both rates in each epoch, a function of its
+            index such as `schedules.StepDecay()`; `None` for 1.
+        experience_schedule: likewise in each experience, such as
+            `schedules.LogisticDecay()`.
     """
 
     epochs: int
     learning_rate_features: float
     learning_rate_head: float
+    epoch_schedule: Callable[[int], float] | None = None
+    experience_schedule: Callable[[int], float] | None = None
 
     def __post_init__(self):
         if self.epochs < 1:
@@ -38,6 +46,18 @@ class Phase:
                     f"{getattr(self, name)}."
                 )
 
+    def rates(self, experience, epoch):
+        """Returns the rates of features and head; indices count from 0."""
+        factor = 1.0
+        if self.epoch_schedule:
+            factor *= self.epoch_schedule(epoch)
+        if self.experience_schedule:
+            factor *= self.experience_schedule(experience)
+        return (
+            factor * self.learning_rate_features,
+            factor * self.learning_rate_head,
+        )
+
 
 class ClassifierTrainer:
     """Trains the classifier by SGD, on images or on latents.
@@ -49,8 +69,13 @@ class ClassifierTrainer:
 
     Args:
         model: classifier, from images to logits.
-        back: its part above the latent layer, from latents to logits.
+        latent_layer: name of the layer whose output is the latent.
         head: name of the head, a layer of `model`.
+        objective: what is minimised, see `gnr_keras.objectives`.
+        protection: wraps the optimizer of the features, see
+            `gnr_keras.optimizers`; `None` for none.
+        block_features: whether the gradient of replayed patterns ends at the
+            head.
         batch_size: patterns in a batch, over all replicas.
         momentum: momentum of SGD.
         weight_decay: factor of the weights in their gradient.
@@ -61,37 +86,51 @@ class ClassifierTrainer:
     def __init__(
         self,
         model,
-        back,
+        latent_layer,
         head="head",
+        objective=objectives.CrossEntropy(),
+        protection=None,
+        block_features=False,
         batch_size=128,
         momentum=0.9,
         weight_decay=1e-4,
         steps_per_call=16,
     ):
         self.model = model
-        self.back = back
+        self.objective = objective
+        self.block_features = block_features
         self.batch_size = batch_size
         self.weight_decay = weight_decay
         self.steps_per_call = steps_per_call
+        self.trainings = 0
         self._strategy = loop.strategy_for(batch_size)
-        self._head_variables = model.get_layer(head).trainable_variables
-        self._feature_variables = _without(
-            model.trainable_variables, self._head_variables
-        )
-        self._back_features = _without(
-            back.trainable_variables, self._head_variables
-        )
+        self._head = model.get_layer(head)
+        self._num_classes = model.output_shape[-1]
+        latent = model.get_layer(
+            backbones.resolve_layer(model, latent_layer)
+        ).output
+        self._whole = _Part(model.inputs[0], self._head)
+        self._above = _Part(latent, self._head)
         with self._strategy.scope():
-            self._feature_optimizer = keras.optimizers.SGD(momentum=momentum)
+            self.feature_optimizer = keras.optimizers.SGD(momentum=momentum)
+            self._momentum_of = [self.feature_optimizer]
+            if protection:
+                self.feature_optimizer = protection(self.feature_optimizer)
             self._head_optimizer = keras.optimizers.SGD(momentum=momentum)
-            self._feature_optimizer.build(self._feature_variables)
-            self._head_optimizer.build(self._head_variables)
-        shape = (None, batch_size, *back.input_shape[1:])
+            self._momentum_of.append(self._head_optimizer)
+            self.feature_optimizer.build(self._whole.feature_variables)
+            self._head_optimizer.build(self._head.trainable_variables)
+        responses = self._num_classes if objective.needs_responses else 0
+        class_sets = tf.TensorSpec((3, self._num_classes), tf.bool)
+        shape = (None, batch_size, *latent.shape[1:])
         self._run_latents = tf.function(
             self._run_latents,
             input_signature=[
                 tf.TensorSpec(shape, tf.float16),
                 tf.TensorSpec((None, batch_size), tf.int32),
+                tf.TensorSpec((None, batch_size, responses), tf.float32),
+                tf.TensorSpec((), tf.int32),
+                class_sets,
             ],
         )
         shape = (batch_size, *model.input_shape[1:])
@@ -100,31 +139,53 @@ class ClassifierTrainer:
             input_signature=[
                 tf.TensorSpec(shape, tf.float32),
                 tf.TensorSpec((batch_size,), tf.int32),
+                tf.TensorSpec((batch_size, responses), tf.float32),
+                class_sets,
             ],
         )
 
-    def fit_images(self, data, phase, rng, callbacks=()):
-        """Trains the whole network: the first experience.
+    def fit_images(self, data, phase, rng, callbacks=(), past_classes=()):
+        """Trains the whole network, as in the first experience.
 
         Args:
             data: a `Source`.
             phase: a `Phase`.
             rng: `numpy.random.Generator`, for the order of the images.
             callbacks: Keras callbacks.
+            past_classes: classes of earlier experiences.
         """
         steps = -(-len(data) // self.batch_size)
-        self._start(phase)
+        class_sets = self._class_sets(data.labels, (), past_classes)
+        responses = self._responses(
+            self._whole,
+            (x for x, _ in data.batches(np.arange(len(data)), self.batch_size)),
+            len(data),
+            past_classes,
+        )
 
-        def epoch_runner():
+        def epoch_runner(epoch):
+            self._set_rates(phase, epoch)
             plan = batches.plan_epoch(len(data), self.batch_size, steps, rng)
             stream = data.batches(plan.reshape(-1), self.batch_size)
 
             def run(start, stop):
                 values = [
-                    self._run_images(tf.cast(images, tf.float32), labels)
-                    for images, labels in itertools.islice(stream, stop - start)
+                    self._run_images(
+                        tf.cast(images, tf.float32),
+                        labels,
+                        responses[chosen],
+                        class_sets,
+                    )
+                    for chosen, (images, labels) in zip(
+                        plan[start:stop],
+                        itertools.islice(stream, stop - start),
+                        strict=True,
+                    )
                 ]
-                return {"loss": np.mean(values)}
+                return {
+                    name: np.mean([value[name] for value in values])
+                    for name in values[0]
+                }
 
             return run
 
@@ -139,6 +200,7 @@ class ClassifierTrainer:
         phase,
         rng,
         callbacks=(),
+        past_classes=(),
     ):
         """Trains the part above the latent layer.
 
@@ -150,29 +212,40 @@ class ClassifierTrainer:
             phase: a `Phase`.
             rng: `numpy.random.Generator`, for the order of the patterns.
             callbacks: Keras callbacks.
+            past_classes: classes of earlier experiences.
         """
         current_per_batch = self.batch_size - replay_per_batch
         steps = self.steps_per_epoch(len(labels), replay_per_batch)
-        self._start(phase)
+        class_sets = self._class_sets(labels, memory.labels, past_classes)
         replayed = batches.plan_epoch(
             len(memory), replay_per_batch, steps * phase.epochs, rng
         )
-        replayed = iter(np.split(replayed, phase.epochs))
+        replayed = np.split(replayed, phase.epochs)
+        pairs = [(latents, memory.latents), (labels, memory.labels)]
+        pairs.append(
+            [
+                self._responses(
+                    self._above, self._slices(x), len(x), past_classes
+                )
+                for x in (latents, memory.latents)
+            ]
+        )
 
-        def epoch_runner():
+        def epoch_runner(epoch):
+            self._set_rates(phase, epoch)
             current = batches.plan_epoch(
                 len(labels), current_per_batch, steps, rng
             )
-            replay = next(replayed)
-            return lambda start, stop: self._run_latents(
-                *loop.gather(
-                    latents,
-                    labels,
-                    memory,
-                    current[start:stop],
-                    replay[start:stop],
+
+            def run(start, stop):
+                chosen = current[start:stop], replayed[epoch][start:stop]
+                return self._run_latents(
+                    *(loop.gather(*pair, *chosen) for pair in pairs),
+                    current_per_batch,
+                    class_sets,
                 )
-            )
+
+            return run
 
         self._loop(phase, steps, epoch_runner, callbacks)
 
@@ -180,14 +253,41 @@ class ClassifierTrainer:
         """Returns the number of batches that all patterns fill."""
         return -(-num_patterns // (self.batch_size - replay_per_batch))
 
-    def _start(self, phase):
-        self._feature_optimizer.learning_rate = phase.learning_rate_features
-        self._head_optimizer.learning_rate = phase.learning_rate_head
-        for optimizer in (self._feature_optimizer, self._head_optimizer):
-            for variable in optimizer.momentums:
-                variable.assign(tf.zeros_like(variable))
+    def _class_sets(self, labels, replay_labels, past_classes):
+        sets = np.zeros((3, self._num_classes), bool)
+        for row, chosen in zip(
+            sets, (labels, replay_labels, past_classes), strict=True
+        ):
+            row[np.unique(np.asarray(chosen, int))] = True
+        return sets
+
+    def _responses(self, part, stream, num_patterns, past_classes):
+        """Records the logits of the model as it is before an experience.
+
+        Nothing is augmented, so once per pattern is enough, and no copy of
+        the model has to be kept.
+        """
+        if not self.objective.needs_responses:
+            return np.zeros((num_patterns, 0), np.float32)
+        if not len(past_classes) or not num_patterns:
+            return np.zeros((num_patterns, self._num_classes), np.float32)
+        return np.concatenate(
+            [part.respond(tf.cast(x, tf.float32)).numpy() for x in stream]
+        )
+
+    def _slices(self, latents):
+        for start in range(0, len(latents), self.batch_size):
+            yield latents[start : start + self.batch_size]
+
+    def _set_rates(self, phase, epoch):
+        rates = phase.rates(self.trainings, epoch)
+        self.feature_optimizer.learning_rate = rates[0]
+        self._head_optimizer.learning_rate = rates[1]
 
     def _loop(self, phase, steps, epoch_runner, callbacks):
+        for optimizer in self._momentum_of:
+            for variable in optimizer.momentums:
+                variable.assign(tf.zeros_like(variable))
         loop.run_loop(
             self.model,
             phase.epochs,
@@ -196,49 +296,101 @@ class ClassifierTrainer:
             epoch_runner,
             callbacks,
         )
+        self.trainings += 1
 
-    def _run_images(self, images, labels):
-        return self._distributed_step(
-            self.model, self._feature_variables, images, labels
+    def _run_images(self, images, labels, responses, class_sets):
+        classes = objectives.ClassSets(*tf.unstack(class_sets))
+        is_replay = tf.zeros((self.batch_size,), tf.bool)
+        values = self._distributed_step(
+            self._whole, images, labels, is_replay, responses, classes
         )
+        return {"loss": self._weigh(values, classes), **values}
 
-    def _run_latents(self, latents, labels):
+    def _run_latents(self, latents, labels, responses, num_current, class_sets):
+        classes = objectives.ClassSets(*tf.unstack(class_sets))
+        is_replay = tf.range(self.batch_size) >= num_current
         steps = tf.shape(labels)[0]
-        total = tf.constant(0.0)
+        totals = {name: tf.constant(0.0) for name in self.objective.names}
         for step in tf.range(steps):
-            x = tf.cast(latents[step], tf.float32)
-            total += self._distributed_step(
-                self.back, self._back_features, x, labels[step]
+            values = self._distributed_step(
+                self._above,
+                tf.cast(latents[step], tf.float32),
+                labels[step],
+                is_replay,
+                responses[step],
+                classes,
             )
-        return {"loss": total / tf.cast(steps, tf.float32)}
+            totals = {name: totals[name] + values[name] for name in totals}
+        count = tf.cast(steps, tf.float32)
+        means = {name: total / count for name, total in totals.items()}
+        return {"loss": self._weigh(means, classes), **means}
 
-    def _distributed_step(self, model, feature_variables, x, y):
-        loss = self._strategy.run(
-            self._replica_step, args=(model, feature_variables, x, y)
+    def _distributed_step(self, part, x, y, is_replay, responses, classes):
+        values = self._strategy.run(
+            self._replica_step, args=(part, x, y, is_replay, responses, classes)
         )
-        return self._strategy.reduce("SUM", loss, axis=None)
+        return {
+            name: self._strategy.reduce("SUM", value, axis=None)
+            for name, value in values.items()
+        }
 
-    def _replica_step(self, model, feature_variables, x, y):
-        x, y = loop.own_slices(self._strategy, self.batch_size, x, y)
+    def _replica_step(self, part, x, y, is_replay, responses, classes):
+        x, y, is_replay, responses = loop.own_slices(
+            self._strategy, self.batch_size, x, y, is_replay, responses
+        )
         with tf.GradientTape() as tape:
-            logits = model(x, training=True)
+            features = part.features(x, training=True)
+            if self.block_features:
+                features = _block(features, is_replay)
+            logits = self._head(features)
+            values = self.objective.compute_losses(
+                logits, y, is_replay, responses, classes
+            )
             # Divided by the global batch: gradients of replicas are summed.
-            loss = tf.reduce_sum(losses.cross_entropy(y, logits))
-            loss /= self.batch_size
-        variables = feature_variables + self._head_variables
+            values = {
+                name: tf.reduce_sum(value) / self.batch_size
+                for name, value in values.items()
+            }
+            loss = self._weigh(values, classes)
+        variables = part.feature_variables + self._head.trainable_variables
         gradients = tape.gradient(loss, variables)
         decay = self.weight_decay / self._strategy.num_replicas_in_sync
         gradients = [
             gradient + decay * variable
             for gradient, variable in zip(gradients, variables, strict=True)
         ]
-        cut = len(feature_variables)
-        if feature_variables:
-            self._feature_optimizer.apply(gradients[:cut], feature_variables)
-        self._head_optimizer.apply(gradients[cut:], self._head_variables)
-        return loss
+        cut = len(part.feature_variables)
+        if cut:
+            self.feature_optimizer.apply(
+                gradients[:cut], part.feature_variables
+            )
+        self._head_optimizer.apply(
+            gradients[cut:], self._head.trainable_variables
+        )
+        return values
+
+    def _weigh(self, values, classes):
+        weights = self.objective.weights(classes)
+        return sum(weights[name] * value for name, value in values.items())
 
 
-def _without(variables, excluded):
-    keys = {id(variable) for variable in excluded}
-    return [variable for variable in variables if id(variable) not in keys]
+class _Part:
+    """What lies between a tensor of the model and its logits."""
+
+    def __init__(self, inputs, head):
+        self._head = head
+        self.features = keras.Model(inputs, head.input)
+        self.feature_variables = self.features.trainable_variables
+        self.respond = tf.function(
+            self.respond,
+            input_signature=[tf.TensorSpec(inputs.shape, tf.float32)],
+        )
+
+    def respond(self, x):
+        return self._head(self.features(x, training=False))
+
+
+def _block(features, is_replay):
+    shape = [-1] + [1] * (len(features.shape) - 1)
+    is_replay = tf.reshape(is_replay, shape)
+    return tf.where(is_replay, tf.stop_gradient(features), features)

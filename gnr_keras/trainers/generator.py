@@ -22,6 +22,9 @@ class GeneratorTrainer:
         replay_per_batch: replayed patterns in a batch; without it the batch
             is shared in proportion.
         optimizer: a Keras optimizer; its configuration is taken.
+        schedule: factor of the learning rate in each experience, a function
+            of its index such as `schedules.LogisticDecay()`; `None` for a
+            constant rate.
         steps_per_call: steps between two returns to Python.
     """
 
@@ -33,6 +36,7 @@ class GeneratorTrainer:
         batch_size=128,
         replay_per_batch=None,
         optimizer=None,
+        schedule=None,
         steps_per_call=16,
     ):
         self._strategy = loop.strategy_for(batch_size)
@@ -46,8 +50,12 @@ class GeneratorTrainer:
         self.epochs = epochs
         self.batch_size = batch_size
         self.replay_per_batch = replay_per_batch
+        self.schedule = schedule
         self.steps_per_call = steps_per_call
+        self.trainings = 0
         optimizer = optimizer or keras.optimizers.Adam(2e-3)
+        if schedule:
+            self._learning_rate = float(optimizer.learning_rate)
         with self._strategy.scope():
             self._optimizer = type(optimizer).from_config(
                 optimizer.get_config()
@@ -79,8 +87,11 @@ class GeneratorTrainer:
         )
         current_per_batch = self.batch_size - replay_per_batch
         steps = -(-len(labels) // current_per_batch)
+        if self.schedule:
+            factor = self.schedule(self.trainings)
+            self._optimizer.learning_rate = self._learning_rate * factor
 
-        def epoch_runner():
+        def epoch_runner(epoch):
             current = batches.plan_epoch(
                 len(labels), current_per_batch, steps, rng
             )
@@ -88,16 +99,16 @@ class GeneratorTrainer:
                 len(memory), replay_per_batch, steps, rng
             )
             noise_seed = rng.integers(2**31, size=2)
-            return lambda start, stop: self._run(
-                *loop.gather(
-                    latents,
-                    labels,
-                    memory,
-                    current[start:stop],
-                    replay[start:stop],
-                ),
-                (noise_seed + [0, start]).astype(np.int32),
-            )
+
+            def run(start, stop):
+                chosen = current[start:stop], replay[start:stop]
+                return self._run(
+                    loop.gather(latents, memory.latents, *chosen),
+                    loop.gather(labels, memory.labels, *chosen),
+                    (noise_seed + [0, start]).astype(np.int32),
+                )
+
+            return run
 
         loop.run_loop(
             self.generator,
@@ -107,6 +118,7 @@ class GeneratorTrainer:
             epoch_runner,
             callbacks,
         )
+        self.trainings += 1
 
     def _run(self, latents, labels, seed):
         steps = tf.shape(labels)[0]

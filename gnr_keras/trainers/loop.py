@@ -8,7 +8,11 @@ import tensorflow as tf
 
 
 def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
-    """Runs epochs of compiled calls, and the callbacks as `fit` does."""
+    """Runs epochs of compiled calls, and the callbacks as `fit` does.
+
+    `epoch_runner(epoch)` gives the function that runs the steps `start` to
+    `stop` of that epoch, and returns their mean losses.
+    """
     callbacks = keras.callbacks.CallbackList(
         list(callbacks), model=model, epochs=epochs, steps=steps, verbose=0
     )
@@ -17,7 +21,7 @@ def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
     logs = {}
     for epoch in range(epochs):
         callbacks.on_epoch_begin(epoch)
-        run = epoch_runner()
+        run = epoch_runner(epoch)
         totals = {}
         for start in range(0, steps, steps_per_call):
             stop = min(start + steps_per_call, steps)
@@ -39,25 +43,24 @@ def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
     callbacks.on_train_end(logs)
 
 
-def gather(latents, labels, memory, current, replay):
+def gather(values, memory_values, current, replay):
     """Loads the batches of a call, current patterns first.
 
-    Only the patterns asked for are touched, so `latents` may be a file that
+    Only the patterns asked for are touched, so `values` may be a file that
     is mapped into memory.
 
     Args:
-        latents: latents of the experience.
-        labels: their classes.
-        memory: `Memory` of replayed patterns.
-        current: positions in `latents`, of shape `(steps, patterns)`.
-        replay: positions in `memory`, likewise.
+        values: an array over the patterns of the experience.
+        memory_values: the same for the replayed patterns.
+        current: positions in `values`, of shape `(steps, patterns)`.
+        replay: positions in `memory_values`, likewise.
 
     Returns:
-        Latents of shape `(steps, batch, ...)` in half precision, and labels.
+        An array of shape `(steps, batch, ...)`, of the type of `values`.
     """
-    x = np.concatenate([latents[current], memory.latents[replay]], axis=1)
-    y = np.concatenate([labels[current], memory.labels[replay]], axis=1)
-    return x.astype(np.float16, copy=False), y.astype(np.int32, copy=False)
+    return np.concatenate(
+        [values[current], memory_values[replay]], axis=1, dtype=values.dtype
+    )
 
 
 def own_slices(strategy, batch_size, *tensors):

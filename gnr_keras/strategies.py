@@ -1,0 +1,179 @@
+"""Strategies: compositions of an objective, a memory and a protection.
+
+| strategy     | objective          | head | features        | replay      |
+|--------------|--------------------|------|-----------------|-------------|
+| `er`         | cross-entropy      | -    | -               | masked or   |
+|              |                    |      |                 | positive    |
+| `lwf`        | + distillation     | -    | -               | likewise    |
+| `ar1`        | cross-entropy      | CWR  | SI              | none        |
+| `ar1free`    | cross-entropy      | CWR  | a small rate    | restored by |
+|              |                    |      |                 | CWR or      |
+|              |                    |      |                 | positive    |
+| `cumulative` | cross-entropy      | -    | -               | all data    |
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+from gnr_keras import objectives
+from gnr_keras.callbacks import CWRConsolidation
+from gnr_keras.replay import NoReplay
+from gnr_keras.replay import Replay
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    """How a learner learns the new and keeps the old.
+
+    The functions of this module put the usual ones together; others are
+    built here.
+
+    Attributes:
+        replay: where patterns of earlier classes come from.
+        objective: what the classifier minimises.
+        consolidation: a `CWRConsolidation`, or `None` for a plain head.
+        protection: builds the `gnr_keras.optimizers.SynapticIntelligence`
+            that wraps the optimizer of the features; `None` for none.
+        train_front: whether later experiences train the whole network, on
+            images; otherwise only what is above the latent layer.
+        block_features: whether the gradient of replayed patterns ends at the
+            head.
+        keep_data: whether all data so far are trained on in each experience.
+    """
+
+    replay: Replay = dataclasses.field(default_factory=NoReplay)
+    objective: objectives.CrossEntropy = dataclasses.field(
+        default_factory=objectives.CrossEntropy
+    )
+    consolidation: CWRConsolidation | None = None
+    protection: Callable | None = None
+    train_front: bool = False
+    block_features: bool = False
+    keep_data: bool = False
+
+    def __post_init__(self):
+        if not isinstance(self.replay, Replay):
+            raise ValueError(
+                "`replay` must be a replay memory, such as "
+                f"`OriginalReplay(500)`. Received: {self.replay!r}."
+            )
+        if self.train_front and self.replay.memory_size:
+            raise ValueError(
+                "Replayed latents are those of a front that stands still. "
+                f"Received: {type(self.replay).__name__} with "
+                "train_front=True. Use one of the two."
+            )
+
+
+def er(replay=None, replay_sign="negative", mask="current", train_front=False):
+    """Experience replay: fine-tuning, with nothing but replay to protect.
+
+    Without replay this is the naive strategy.
+
+    Args:
+        replay: a replay memory; by default none.
+        replay_sign: "negative" masks gradients, "positive" does not.
+        mask: reading of the mask, see `objectives.CrossEntropy`.
+        train_front: see `Strategy`.
+    """
+    return Strategy(
+        replay=replay or NoReplay(),
+        objective=objectives.CrossEntropy(_mask(mask, replay_sign)),
+        train_front=train_front,
+    )
+
+
+def lwf(
+    replay=None,
+    replay_sign="negative",
+    mask="current",
+    alpha=0.1,
+    temperature=2.0,
+    weighting="convex",
+    mask_distillation=True,
+    train_front=False,
+):
+    """Learning without Forgetting, with or without replay.
+
+    Args:
+        replay: a replay memory; by default none.
+        replay_sign: "negative" masks gradients, "positive" does not.
+        mask: reading of the mask, see `objectives.CrossEntropy`.
+        alpha: see `objectives.LessForgetting`.
+        temperature: likewise.
+        weighting: likewise.
+        mask_distillation: likewise.
+        train_front: see `Strategy`.
+    """
+    return Strategy(
+        replay=replay or NoReplay(),
+        objective=objectives.LessForgetting(
+            alpha,
+            temperature,
+            _mask(mask, replay_sign),
+            weighting,
+            mask_distillation,
+        ),
+        train_front=train_front,
+    )
+
+
+def ar1(protection, consolidation=CWRConsolidation, train_front=True):
+    """AR1: CWR on the head, Synaptic Intelligence on the features.
+
+    Args:
+        protection: builds a `gnr_keras.optimizers.SynapticIntelligence` from
+            the optimizer of the features.
+        consolidation: builds the `CWRConsolidation`.
+        train_front: see `Strategy`.
+    """
+    return Strategy(
+        consolidation=consolidation(),
+        protection=protection,
+        train_front=train_front,
+    )
+
+
+def ar1free(
+    replay=None,
+    replay_sign="negative",
+    consolidation=CWRConsolidation,
+    block_features=False,
+):
+    """AR1free: CWR on the head, a small rate for the features, replay.
+
+    Args:
+        replay: a replay memory; by default none.
+        replay_sign: "negative" puts the rows of classes that are only
+            replayed back to what they were, "positive" consolidates them.
+        consolidation: builds the `CWRConsolidation` from `(replay_sign=)`.
+        block_features: whether replayed patterns are kept from the feature
+            extractor, a variant that the paper mentions and drops.
+    """
+    return Strategy(
+        replay=replay or NoReplay(),
+        consolidation=consolidation(replay_sign=replay_sign),
+        block_features=block_features,
+    )
+
+
+def cumulative(train_front=True):
+    """Trains on all data so far in each experience: the upper bound.
+
+    Args:
+        train_front: see `Strategy`.
+    """
+    return Strategy(train_front=train_front, keep_data=True)
+
+
+def _mask(mask, replay_sign):
+    if replay_sign not in ("negative", "positive"):
+        raise ValueError(
+            '`replay_sign` must be "negative" or "positive". Received: '
+            f"{replay_sign!r}."
+        )
+    if mask not in ("current", "replay"):
+        raise ValueError(
+            f'`mask` must be "current" or "replay". Received: {mask!r}.'
+        )
+    return mask if replay_sign == "negative" else None
