@@ -2,6 +2,8 @@
 
 import itertools
 
+import gin
+
 from gnr_keras import gin_bindings
 from gnr_keras import report
 
@@ -33,12 +35,8 @@ def compare(
     Returns:
         The results of each run, as dicts.
     """
-    for what, values in (("run", names), ("seed", seeds)):
-        if not values or len(set(values)) < len(values):
-            raise ValueError(
-                f"Expected each {what} once, and at least one. Received: "
-                f"{list(values)}."
-            )
+    check_each_once("run", names)
+    check_each_once("seed", seeds)
     gin_bindings.configure(gin_files, overrides, gin_dir, names)
     report.check_output_dir(output_dir)
     progress = None
@@ -47,14 +45,84 @@ def compare(
     all_results = []
     with report.output_folder(output_dir):
         for seed, name in itertools.product(seeds, names):
-            # Read again, so that the operative config is this run's alone.
-            gin_bindings.configure(gin_files, overrides, gin_dir, [name])
-            with gin_bindings.run_scope(name):
-                experiment = gin_bindings.build_experiment()
-                results = experiment.run(name, seed, data_dir, progress)
-            report.write_results(
-                output_dir, results, gin_bindings.operative_config(name)
+            results = run_cell(
+                gin_files,
+                overrides,
+                gin_dir,
+                name,
+                seed,
+                output_dir,
+                data_dir,
+                progress,
             )
             all_results.append(results)
             report.write_summary(output_dir, all_results)
     return all_results
+
+
+def run_cell(
+    gin_files,
+    overrides,
+    gin_dir,
+    name,
+    seed,
+    output_dir,
+    data_dir=None,
+    progress=None,
+    config=None,
+):
+    """Runs the experiment under one run and seed, and writes its results.
+
+    Args:
+        gin_files: gin files of the experiment.
+        overrides: bindings that override them.
+        gin_dir: folder that includes are relative to.
+        name: the paper's name of the run.
+        seed: an integer.
+        output_dir: folder of the results of all runs and seeds.
+        data_dir: folder of the data sets.
+        progress: a `Progress` that is told what happens.
+        config: text of `config.gin` beside the results, for who asks later
+            what they were made with.
+
+    Returns:
+        The results, as a dict.
+    """
+    # Read anew, so that the operative config is this run's alone.
+    gin_bindings.configure(gin_files, overrides, gin_dir, [name])
+    with gin_bindings.run_scope(name):
+        experiment = gin_bindings.build_experiment()
+        results = experiment.run(name, seed, data_dir, progress)
+    report.write_results(
+        output_dir, results, gin_bindings.operative_config(name), config
+    )
+    return results
+
+
+def resolve_config(gin_files, overrides, gin_dir, name):
+    """Returns all bindings that a run would read, as the text of a gin file.
+
+    Includes and overrides are resolved: equal texts, equal experiments.
+
+    Args:
+        gin_files: gin files of the experiment.
+        overrides: bindings that override them.
+        gin_dir: folder that includes are relative to.
+        name: the paper's name of the run.
+    """
+    gin_bindings.configure(gin_files, overrides, gin_dir, [name])
+    return gin.config_str()
+
+
+def check_each_once(what, values):
+    """Raises `ValueError` where a value is there twice, or there is none.
+
+    Args:
+        what: what the values are, for the message.
+        values: the values.
+    """
+    if not values or len(set(values)) < len(values):
+        raise ValueError(
+            f"Expected each {what} once, and at least one. Received: "
+            f"{list(values)}."
+        )

@@ -152,16 +152,17 @@ class Learner:
             callbacks: Keras callbacks; they see one training of the
                 classifier.
         """
-        data = self._check_data(experience)
+        new = data = self._check_data(experience)
         if self.strategy.keep_data:
-            self._kept.append(data)
-            data = source_lib.join(self._kept)
+            data = source_lib.join([*self._kept, new])
         # X_k, Y_k are `data`, and M_k is `memory`.
         share, memory = self._populate_memory(data)  # lines 6 to 12
         latents = self._train_classifier(data, share, memory, callbacks)
         self._train_generator(latents, data.labels, memory)  # lines 19 to 22
         self.seen[np.unique(data.labels)] = True
         self.experiences_learned += 1
+        if self.strategy.keep_data:
+            self._kept.append(new)
 
     def evaluate(self, data):
         """Tests the learner on all of `data`.

@@ -29,8 +29,9 @@ class CrossEntropy:
             it whole: a positive. "current" lets it pass through the logits of
             the current experience's classes only (figure 2 of the paper);
             "replay" stops it at the logits of the classes in the memory (the
-            paper's text). Both are the same in NC; in NIC a class may be in
-            the experience and in the memory.
+            paper's text). They differ for a class that is in both (NI and
+            NIC) or in neither (one yet to come, or not drawn). In NI every
+            class is current: "current" then masks nothing.
     """
 
     names = ("cross_entropy",)

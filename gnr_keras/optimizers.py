@@ -333,7 +333,9 @@ def _outside_function(variables):
         return contextlib.nullcontext()
     with tf.init_scope():
         known = tf.executing_eagerly() and all(
-            tf.compat.v1.is_variable_initialized(getattr(v, "value", v))
+            tf.compat.v1.is_variable_initialized(
+                v.value if isinstance(v, keras.Variable) else v
+            )
             for v in variables
         )
     return tf.init_scope() if known else contextlib.nullcontext()

@@ -2,15 +2,15 @@
 
 import contextlib
 import csv
+import dataclasses
 import json
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-
-from gnr_keras import runs
 
 _MEASURES = {
     "final_accuracy": "final accuracy",
@@ -28,14 +28,47 @@ _SUMMARY_FIELDS = (
     "forward_transfer",
     "seconds",
 )
+# What the accuracies of results are measured on.
+TEST_SETS = {
+    "whole": "whole test set",
+    "growing": "classes seen so far",
+}
 # One colour per run in every figure.
-_COLORS = dict(
-    zip(
-        runs.RUNS,
-        ("#7f7f7f", "#2ca02c", "#d62728", "#17becf", "#1f77b4", "#ff7f0e"),
-        strict=True,
-    )
-)
+_COLORS = {
+    "none": "#7f7f7f",
+    "PR-OD": "#2ca02c",
+    "PR-GD": "#d62728",
+    "NR-OD": "#17becf",
+    "NR-GD": "#1f77b4",
+    "NR-RD": "#ff7f0e",
+    "cumulative": "#9467bd",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One line of a figure: the mean over seeds, the deviation as a band.
+
+    Attributes:
+        label: its name in the legend.
+        run: the run that gives it its colour.
+        x: positions.
+        y: accuracies as fractions, seeds x positions; `None` where undefined.
+        style: of the line, as Matplotlib writes it.
+        mark: accuracy in percent to put a star at, above the last position.
+    """
+
+    label: str
+    run: str
+    x: Sequence[float]
+    y: Sequence[Sequence[float | None]]
+    style: str = "-"
+    mark: float | None = None
+
+
+def run_color(run):
+    """Returns the colour of a run; of a run of one's own, black."""
+    return _COLORS.get(run, "black")
 
 
 def run_folder(output_dir, run, seed):
@@ -78,11 +111,21 @@ def output_folder(output_dir):
             output_dir.rmdir()  # Fails where there is something in it.
 
 
-def write_results(output_dir, results, operative_config):
-    """Writes `results.json` and the operative config of one run."""
+def write_results(output_dir, results, operative_config, config=None):
+    """Writes `results.json` and the operative config of one run.
+
+    Args:
+        output_dir: folder of all runs.
+        results: the results, as a dict.
+        operative_config: the values that the run used, as gin text.
+        config: the bindings that it was given, as gin text, where they are
+            to be left too.
+    """
     folder = run_folder(output_dir, results["run"], results["seed"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "operative_config.gin").write_text(operative_config)
+    if config is not None:
+        (folder / "config.gin").write_text(config)
     # Renamed when whole: `results.json` marks a run as finished.
     temporary = folder / "results.json.part"
     temporary.write_text(json.dumps(results, indent=1) + "\n")
@@ -109,7 +152,7 @@ def format_table(all_results):
     rows = [["run", *_MEASURES.values(), "seeds"]]
     for name, group in _by_run(all_results).items():
         cells = [
-            _mean_and_deviation([results[key] for results in group])
+            format_percent([results[key] for results in group])
             for key in _MEASURES
         ]
         rows.append([name, *cells, str(len(group))])
@@ -129,38 +172,105 @@ def plot_accuracy(all_results):
         A `matplotlib.figure.Figure`: the whole test set at the left, the
         classes seen so far at the right; the deviation over seeds as a band.
     """
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    titles = {
-        "accuracy_whole": "whole test set",
-        "accuracy_growing": "classes seen so far",
-    }
-    for panel, (key, title) in zip(panels, titles.items(), strict=True):
-        for name, group in _by_run(all_results).items():
-            x = np.asarray(group[0]["evaluated_after"]) + 1
-            # Null where no class of the test set was seen yet.
-            y = 100 * np.array([results[key] for results in group], float)
-            mean = y.mean(axis=0)
-            color = _COLORS[name]
-            marker = "o" if len(x) == 1 else None
-            panel.plot(x, mean, color=color, label=name, marker=marker)
-            if len(group) > 1:
-                deviation = y.std(axis=0, ddof=1)
-                panel.fill_between(
-                    x,
-                    mean - deviation,
-                    mean + deviation,
-                    color=color,
-                    alpha=0.2,
-                    linewidth=0,
-                )
-        panel.set_title(title)
-        panel.set_xlabel("experience")
+    groups = _by_run(all_results)
+    return plot_curves(
+        {
+            TEST_SETS[test_set]: [
+                accuracy_curve(name, group, test_set)
+                for name, group in groups.items()
+            ]
+            for test_set in TEST_SETS
+        }
+    )
+
+
+def accuracy_curve(run, group, test_set, **options):
+    """Returns the `Curve` of accuracy over experiences.
+
+    Args:
+        run: name of the run.
+        group: its results, one per seed.
+        test_set: "whole" or "growing".
+        **options: other attributes of the `Curve`.
+    """
+    # Experiences are counted from 1 for people.
+    x = [index + 1 for index in group[0]["evaluated_after"]]
+    y = [results[f"accuracy_{test_set}"] for results in group]
+    return Curve(**{"label": run, "run": run, "x": x, "y": y, **options})
+
+
+def plot_curves(panels, xlabel="experience"):
+    """Draws curves in panels side by side.
+
+    Args:
+        panels: for each title its list of `Curve`s.
+        xlabel: what the positions are.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    figure, axes = new_figure(panels)
+    for panel, curves in zip(axes, panels.values(), strict=True):
+        for curve in curves:
+            _draw_curve(panel, curve)
+        panel.set_xlabel(xlabel)
         panel.grid(alpha=0.3)
-    panels[0].set_ylabel("accuracy (%)")
-    panels[0].set_ylim(bottom=0)
-    panels[0].legend()
+    axes[0].set_ylim(bottom=0)
+    axes[0].legend()
     return figure
+
+
+def new_figure(titles):
+    """Returns a figure and its panels, which share the axis of accuracy."""
+    # As wide as a page, but one panel alone is no banner.
+    size = (max(5.0 * len(titles), 6.5), 4.2)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+    for panel, title in zip(axes, titles, strict=True):
+        panel.set_title(title)
+    axes[0].set_ylabel("accuracy (%)")
+    return figure, axes
+
+
+def format_percent(values, digits=1):
+    """Returns mean and sample standard deviation of fractions, in percent.
+
+    Args:
+        values: one fraction per seed, or `None` where undefined.
+        digits: digits after the point.
+    """
+    if any(value is None for value in values):
+        return "-"
+    mean = f"{100 * np.mean(values):.{digits}f}"
+    if len(values) == 1:
+        return mean
+    return f"{mean} ± {100 * np.std(values, ddof=1):.{digits}f}"
+
+
+def _draw_curve(panel, curve):
+    y = 100 * np.array(curve.y, float)  # NaN where undefined.
+    mean = y.mean(axis=0)
+    color = run_color(curve.run)
+    panel.plot(
+        curve.x,
+        mean,
+        color=color,
+        label=curve.label,
+        linestyle=curve.style,
+        marker="o" if len(curve.x) == 1 else None,
+    )
+    if len(y) > 1:
+        deviation = y.std(axis=0, ddof=1)
+        panel.fill_between(
+            curve.x,
+            mean - deviation,
+            mean + deviation,
+            color=color,
+            alpha=0.2,
+            linewidth=0,
+        )
+    if curve.mark is not None:
+        panel.plot(curve.x[-1], curve.mark, "*", color=color, markersize=12)
 
 
 def _by_run(all_results):
@@ -168,12 +278,3 @@ def _by_run(all_results):
     for results in all_results:
         groups.setdefault(results["run"], []).append(results)
     return groups
-
-
-def _mean_and_deviation(values):
-    if any(value is None for value in values):
-        return "-"
-    mean = f"{100 * np.mean(values):.1f}"
-    if len(values) == 1:
-        return mean
-    return f"{mean} ± {100 * np.std(values, ddof=1):.1f}"

@@ -24,6 +24,15 @@ SHRUNK = {
         "--image_size=32",
     ],
     "scripts/contact_sheet.py": [],
+    "scripts/reproduce.py": [
+        "--quick",
+        *(f"--gin_bindings={b}" for b in test_train_script.TINY),
+    ],
+}
+# An option that runs too much, and one of its kind that does not.
+LIGHTER = {
+    "--item=all": "--item=table3",
+    "--item=table2": "--item=table3",
 }
 
 
@@ -67,13 +76,18 @@ def test_command_runs(command, tmp_path):
     program, *arguments = shlex.split(command)
     assert program == "python"
     script, *arguments = arguments
-    output = "--output_dir" if script == "scripts/train.py" else "--output"
-    arguments = [a for a in arguments if not a.startswith(output)]
-    target = tmp_path / ("out" if "dir" in output else "out.weights.h5")
+    folder = script in ("scripts/train.py", "scripts/reproduce.py")
+    output = "--output_dir" if folder else "--output"
+    arguments = [
+        LIGHTER.get(argument, argument)
+        for argument in arguments
+        if not argument.startswith((output, "--seeds"))
+    ]
+    target = tmp_path / ("out" if folder else "out.weights.h5")
     if script == "scripts/contact_sheet.py":
         target = tmp_path / "out.png"
     arguments += [*SHRUNK[script], f"{output}={target}"]
-    if script == "scripts/train.py":
+    if folder:
         arguments.append(f"--data_dir={tmp_path}")
     result = subprocess.run(
         [sys.executable, script, *arguments],
@@ -82,7 +96,10 @@ def test_command_runs(command, tmp_path):
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    assert target.exists()
+    if "--list" in arguments:
+        assert "figure3" in result.stdout
+    else:
+        assert target.exists()
 
 
 def test_continuous_integration_calls_the_test_command_of_the_readme():

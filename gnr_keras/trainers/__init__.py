@@ -10,7 +10,7 @@ the noise drawn for it: results do not depend on the number of devices.
 """
 
 from gnr_keras.trainers.classifier import ClassifierTrainer
-from gnr_keras.trainers.classifier import Phase
 from gnr_keras.trainers.generator import GeneratorTrainer
+from gnr_keras.trainers.phase import Phase
 
 __all__ = ["ClassifierTrainer", "GeneratorTrainer", "Phase"]

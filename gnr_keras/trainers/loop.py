@@ -20,8 +20,9 @@ def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
     callbacks.on_train_begin()
     logs = {}
     for epoch in range(epochs):
-        callbacks.on_epoch_begin(epoch)
+        # Before the callbacks, which may look at this epoch's rates.
         run = epoch_runner(epoch)
+        callbacks.on_epoch_begin(epoch)
         totals = {}
         for start in range(0, steps, steps_per_call):
             stop = min(start + steps_per_call, steps)

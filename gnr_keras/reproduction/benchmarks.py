@@ -1,0 +1,75 @@
+"""What the items run on: the paper's benchmarks, and stand-ins for them."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """A stream and a strategy.
+
+    Attributes:
+        data: the data set and scenario, for people.
+        strategy: the strategy of its runs.
+        gin_file: its file in gin/; cells go to a folder of that name.
+    """
+
+    data: str
+    strategy: str
+    gin_file: str
+
+    @property
+    def title(self):
+        return f"{self.data}, {self.strategy}"
+
+    @property
+    def folder(self):
+        return self.gin_file.removesuffix(".gin")
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchmarkSet:
+    """The benchmarks of one value of `--stream`.
+
+    Attributes:
+        benchmarks: each `Benchmark` by the name that items give it.
+        stand_in: what the data is where it is not the paper's, else `None`.
+    """
+
+    benchmarks: dict[str, Benchmark]
+    stand_in: str | None = None
+
+
+PAPER = BenchmarkSet(
+    {
+        "core50_nc": Benchmark("CORe50 NC", "AR1", "core50_nc.gin"),
+        "core50_nc_er": Benchmark("CORe50 NC", "ER", "core50_nc_er.gin"),
+        "core50_nc_lwf": Benchmark("CORe50 NC", "LwF", "core50_nc_lwf.gin"),
+        "core50_nic391": Benchmark(
+            "CORe50 NIC-391", "AR1", "core50_nic391.gin"
+        ),
+        "imagenet1000_nc": Benchmark(
+            "ImageNet-1000 NC", "AR1", "imagenet1000_nc.gin"
+        ),
+    }
+)
+
+_STAND_INS = {
+    "core50_nc": "embedded_nc.gin",
+    "core50_nc_er": "embedded_nc_er.gin",
+    "core50_nc_lwf": "embedded_nc_lwf.gin",
+    "core50_nic391": "embedded_nic.gin",
+    "imagenet1000_nc": "embedded_nc_large.gin",
+}
+EMBEDDED = BenchmarkSet(
+    {
+        name: Benchmark(
+            f"embedded stand-in for {PAPER.benchmarks[name].data}",
+            PAPER.benchmarks[name].strategy,
+            gin_file,
+        )
+        for name, gin_file in _STAND_INS.items()
+    },
+    stand_in="embedded stand-in",
+)
+
+STREAMS = {"paper": PAPER, "embedded": EMBEDDED}

@@ -1,0 +1,49 @@
+"""How long and at which rates the classifier trains."""
+
+import dataclasses
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """How the classifier trains in the first, or in a later, experience.
+
+    Attributes:
+        epochs: passes over the experience.
+        learning_rate_features: rate of the feature extractor, phi.
+        learning_rate_head: rate of the classification head, psi.
+        epoch_schedule: factor of both rates in each epoch, a function of its
+            index such as `schedules.StepDecay()`; `None` for 1.
+        experience_schedule: likewise in each experience, such as
+            `schedules.LogisticDecay()`.
+    """
+
+    epochs: int
+    learning_rate_features: float
+    learning_rate_head: float
+    epoch_schedule: Callable[[int], float] | None = None
+    experience_schedule: Callable[[int], float] | None = None
+
+    def __post_init__(self):
+        if self.epochs < 1:
+            raise ValueError(
+                f"`epochs` must be at least 1. Received: {self.epochs}."
+            )
+        for name in ("learning_rate_features", "learning_rate_head"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(
+                    f"`{name}` must be a finite number from 0 on. Received: "
+                    f"{getattr(self, name)}."
+                )
+
+    def rates(self, experience, epoch):
+        """Returns the rates of features and head; indices count from 0."""
+        factor = 1.0
+        if self.epoch_schedule:
+            factor *= self.epoch_schedule(epoch)
+        if self.experience_schedule:
+            factor *= self.experience_schedule(experience)
+        return (
+            factor * self.learning_rate_features,
+            factor * self.learning_rate_head,
+        )

@@ -1,0 +1,68 @@
+"""Reproduces tables and figures of the paper; --list names them.
+
+python scripts/reproduce.py --item=figure3 --stream=embedded --quick
+"""
+
+import functools
+import os
+import pathlib
+import shlex
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from gnr_keras import gin_bindings
+from gnr_keras import progress
+from gnr_keras import runs
+from gnr_keras.reproduction import benchmarks
+from gnr_keras.reproduction import items
+from gnr_keras.reproduction import running
+
+GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
+STREAMS = benchmarks.STREAMS
+FLAGS = flags.FLAGS
+flags.DEFINE_bool("list", False, "Name the items, and end.")
+flags.DEFINE_multi_string("item", [], "Item, or all of them; repeatable.")
+flags.DEFINE_enum("stream", "paper", list(STREAMS), "Whose benchmarks.")
+flags.DEFINE_bool("quick", False, "Run seed 0 alone.")
+flags.DEFINE_list("seeds", "0,1,2", "Seeds of every run.")
+flags.DEFINE_string("output_dir", None, "Default: runs/reproduce_<stream>.")
+flags.DEFINE_string("data_dir", None, "Of the data sets. Default: TFDS's.")
+flags.DEFINE_multi_string("gin_bindings", [], "Over the files; repeatable.")
+
+
+def main(argv):
+    if len(argv) > 1:
+        sys.exit(f"error: unknown arguments {argv[1:]}; repeat --item=<name>.")
+    stream = STREAMS[FLAGS.stream]
+    if FLAGS.list:
+        return print(items.describe(stream))
+    if FLAGS.quick and FLAGS["seeds"].present:
+        sys.exit("error: --quick is --seeds=0; expected one of both.")
+    output_dir = FLAGS.output_dir or f"runs/reproduce_{FLAGS.stream}"
+    bindings, data_dir = FLAGS.gin_bindings, FLAGS.data_dir
+    pages = []
+    try:
+        for page in running.reproduce(
+            items.find_items(FLAGS.item),
+            running.Cells(stream, GIN_DIR, output_dir, bindings, data_dir),
+            [0] if FLAGS.quick else runs.parse_seeds(FLAGS.seeds),
+            shlex.join(["python", *sys.argv]),
+            functools.partial(progress.ConsoleProgress, sys.stderr),
+            functools.partial(print, file=sys.stderr),
+        ):
+            pages.append(page)
+    except (ValueError, TypeError, OSError) as error:
+        logging.debug("The error came from here:", exc_info=True)
+        notes = getattr(error, "__notes__", [])
+        sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
+    finally:
+        print("\n".join(pages), end="")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,177 @@
+"""Tests of the list of tables and figures."""
+
+import pytest
+
+from gnr_keras import runs
+from gnr_keras.reproduction import benchmarks
+from gnr_keras.reproduction import items
+
+# Every label of the paper's source that an experiment belongs to. The tables
+# of hyper-parameters and the diagrams fig:mask and fig:schema_cvae have none.
+LABELS = {
+    "figure1": "fig:intro",
+    "figure3": "fig:plot_nc",
+    "table1": "tab:imagenet_40_25_gen",
+    "figure4": "fig:plot_nic",
+    "figure5": "fig:naive_lwf",
+    "table2": "tab:ablation",
+    "table3": "tab:imagenet_40_25",
+    "figure7": "fig:coreNC_growing",
+    "figure8": "fig:coreNC_all",
+    "figure9": "fig:coreNIC_all",
+    "figure10": "fig:imagenet_all",
+}
+MAIN = ["none", "PR-OD", "PR-GD", "NR-GD"]
+NEGATIVE = ["none", "NR-OD", "NR-GD", "NR-RD"]
+ALL = ["none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"]
+
+
+def contents(name):
+    return [
+        (
+            {entry.benchmark for entry in panel.entries},
+            panel.test_set,
+            [entry.run for entry in panel.entries],
+        )
+        for panel in items.ITEMS[name].panels
+    ]
+
+
+def test_every_table_and_figure_of_the_paper_is_there():
+    ours = {
+        item.name: item.paper_label
+        for item in items.ITEMS.values()
+        if item.paper_label
+    }
+    assert ours == LABELS
+    assert set(items.ITEMS) - set(ours) == {"proportion", "bounds"}
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        (
+            "figure1",
+            [
+                ({"core50_nc"}, "whole", ["PR-GD", "NR-GD"]),
+                ({"imagenet1000_nc"}, "growing", ["PR-GD", "NR-GD"]),
+            ],
+        ),
+        (
+            "figure3",
+            [
+                ({"core50_nc"}, "whole", MAIN),
+                ({"imagenet1000_nc"}, "growing", MAIN),
+            ],
+        ),
+        (
+            "table1",
+            [
+                ({"core50_nc"}, "whole", MAIN),
+                ({"imagenet1000_nc"}, "growing", MAIN),
+            ],
+        ),
+        ("figure4", [({"core50_nic391"}, "whole", MAIN)]),
+        (
+            "figure5",
+            [
+                ({"core50_nc_er"}, "whole", MAIN),
+                ({"core50_nc_lwf"}, "whole", MAIN),
+                ({"core50_nc"}, "whole", MAIN),
+            ],
+        ),
+        (
+            "table2",
+            [
+                ({"core50_nc"}, "whole", NEGATIVE),
+                ({"core50_nic391"}, "whole", NEGATIVE),
+            ],
+        ),
+        ("table3", [({"imagenet1000_nc"}, "growing", ["PR-OD"])]),
+        ("figure7", [({"core50_nc"}, "growing", MAIN)]),
+        ("figure8", [({"core50_nc"}, "whole", ALL)]),
+        (
+            "figure9",
+            [
+                ({"imagenet1000_nc"}, "whole", ALL),
+                ({"imagenet1000_nc"}, "growing", ALL),
+            ],
+        ),
+        ("figure10", [({"core50_nic391"}, "whole", ALL)]),
+        (
+            "bounds",
+            [
+                (
+                    {"core50_nc_er", "core50_nc"},
+                    "whole",
+                    ["none", "none", "NR-GD", "cumulative"],
+                )
+            ],
+        ),
+    ],
+)
+def test_items_hold_what_their_captions_say(name, expected):
+    assert contents(name) == expected
+
+
+def test_proportion_has_four_shares_of_three_kinds_of_data():
+    shares = {}
+    for entry in items.ITEMS["proportion"].entries:
+        shares.setdefault(entry.run, []).append(entry.replay_percent)
+    assert shares == {
+        "none": [None],
+        "PR-OD": [10, 30, 50, 70],
+        "NR-GD": [10, 30, 50, 70],
+        "NR-RD": [10, 30, 50, 70],
+    }
+
+
+@pytest.mark.parametrize("stream", ["paper", "embedded"])
+def test_runs_and_benchmarks_exist(stream):
+    known = benchmarks.STREAMS[stream].benchmarks
+    for item in items.ITEMS.values():
+        for entry in item.entries:
+            assert entry.run in runs.RUNS
+            assert entry.benchmark in known
+    # Cells go to folders of these names.
+    folders = [benchmark.folder for benchmark in known.values()]
+    assert len(set(folders)) == len(folders)
+
+
+def test_items_are_found_once_each():
+    found = items.find_items(["figure3", "table1", "figure3"])
+    assert [item.name for item in found] == ["figure3", "table1"]
+    assert items.find_items(["figure3", "all"])[0].name == "figure3"
+    assert len(items.find_items(["all"])) == len(items.ITEMS)
+
+
+@pytest.mark.parametrize(
+    "names, expected",
+    [
+        ([], "No item was given"),
+        (["figur5"], "Did you mean 'figure5'"),
+        (["figure3", "tabel2"], "no item 'tabel2'. Did you mean 'table2'"),
+        (["figure6"], "Figures 2 and 6 are diagrams"),
+    ],
+)
+def test_unknown_items_are_refused(names, expected):
+    with pytest.raises(ValueError, match=expected):
+        items.find_items(names)
+
+
+def test_headings_are_the_papers():
+    assert items.ITEMS["figure10"].heading == "Figure 10"
+    assert items.ITEMS["table1"].heading == "Table 1"
+    assert items.ITEMS["bounds"].heading == "Bounds"
+
+
+def test_description_says_what_each_item_needs():
+    lines = items.describe(benchmarks.PAPER).splitlines()
+    assert len(lines) == 13
+    assert lines[0] == (
+        "figure1     PR-GD against NR-GD on both NC benchmarks. Needs, per "
+        "seed: 2 runs on CORe50 NC, AR1; 2 runs on ImageNet-1000 NC, AR1"
+    )
+    assert "1 run on embedded stand-in for ImageNet-1000 NC, AR1" in (
+        items.describe(benchmarks.EMBEDDED)
+    )
