@@ -147,11 +147,19 @@ class History:
             self._first_experience[experience.classes] = experience.index
         self.evaluated_after = []
         self.evaluations = []
+        self._replay_accuracy = []
 
-    def add(self, experience_index, evaluation):
-        """Adds the evaluation made after an experience."""
+    def add(self, experience_index, evaluation, replay_accuracy=None):
+        """Adds the evaluation made after an experience.
+
+        Args:
+            experience_index: position of the experience in the stream.
+            evaluation: an `Evaluation`.
+            replay_accuracy: see `Learner.replay_accuracy`.
+        """
         self.evaluated_after.append(int(experience_index))
         self.evaluations.append(evaluation)
+        self._replay_accuracy.append(replay_accuracy)
 
     def summary(self):
         """Returns the figures of `results.json`, `None` where undefined."""
@@ -171,6 +179,7 @@ class History:
             ],
             "accuracy_whole": whole,
             "accuracy_growing": growing,
+            "replay_accuracy": self._replay_accuracy,
             "final_accuracy": whole[-1],
             "average_accuracy": average_accuracy(whole),
             "forgetting": forgetting(matrix, first),

@@ -90,7 +90,11 @@ class Experiment:
         for experience in stream:
             learner.fit(experience, callbacks=[progress.callback()])
             if self._is_due(experience.index, len(stream)):
-                history.add(experience.index, learner.evaluate(stream.test))
+                history.add(
+                    experience.index,
+                    learner.evaluate(stream.test),
+                    learner.replay_accuracy(),
+                )
             progress.on_experience_end(experience.index, history)
         seconds = {"data": data_seconds, **learner.seconds}
         seconds["total"] = time.perf_counter() - start

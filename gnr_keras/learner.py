@@ -98,6 +98,7 @@ class Learner:
         self.seen = np.zeros(num_classes, bool)
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
+        self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
         self._kept = []
@@ -181,6 +182,27 @@ class Learner:
         return evaluation.Evaluation.from_predictions(
             data.labels, predictions, self.seen
         )
+
+    def replay_accuracy(self):
+        """Tests the learner on what it would replay next.
+
+        Returns:
+            The fraction of the memory's patterns that the classifier gives
+            their label, or `None` where there is no memory. Of generated
+            patterns this says how good the generator is.
+        """
+        if not self.replay.memory_size or not self.experiences_learned:
+            return None
+        with self._timed("evaluation"):
+            # Of its own, so that looking at it changes nothing.
+            rng = np.random.default_rng([self._seed, self.experiences_learned])
+            memory = self.replay.populate(
+                np.flatnonzero(self.seen), (), self.replay.memory_size, rng
+            )
+            if not len(memory):
+                return None
+            predictions = self._inference.predict(memory.latents, self.seen)
+        return float((predictions == memory.labels).mean())
 
     def predict(self, data):
         """Returns the class predicted for each image.

@@ -404,3 +404,33 @@ def test_diverged_latents_stop_with_their_cause():
     kernel.assign(np.full(kernel.shape, np.nan))
     with pytest.raises(ValueError, match="not finite in half precision"):
         learner.evaluate(stream.test)
+
+
+def test_replay_accuracy_says_how_good_the_memory_is():
+    stream = helpers.blob_stream()
+    accuracies = {}
+    for replay in (OriginalReplay(32), RandomReplay(64), NoReplay()):
+        learner = make_learner(replay)
+        assert learner.replay_accuracy() is None
+        learner.fit(stream[0])
+        before = learner.predict(stream.test)
+        accuracies[type(replay)] = learner.replay_accuracy()
+        np.testing.assert_array_equal(learner.predict(stream.test), before)
+    assert accuracies[OriginalReplay] == 1.0
+    # Noise with labels at random: near one half of two classes.
+    assert 0.25 < accuracies[RandomReplay] < 0.75
+    assert accuracies[NoReplay] is None
+
+
+def test_looking_at_the_replay_changes_nothing_that_is_learned():
+    stream = helpers.blob_stream()
+    weights = []
+    for look in (False, True):
+        learner = make_learner(generated_replay())
+        for experience in stream:
+            learner.fit(experience)
+            if look:
+                learner.replay_accuracy()
+        weights.append(values_of(learner.model))
+    for a, b in zip(*(w.values() for w in weights), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -238,9 +238,7 @@ class ClassifierTrainer:
         self._head_optimizer.learning_rate = rates[1]
 
     def _loop(self, phase, steps, epoch_runner, callbacks):
-        for optimizer in self._momentum_of:
-            for variable in optimizer.momentums:
-                variable.assign(tf.zeros_like(variable))
+        self._clear_momentum()
         loop.run_loop(
             self.model,
             phase.epochs,
@@ -250,6 +248,12 @@ class ClassifierTrainer:
             callbacks,
         )
         self.trainings += 1
+
+    @tf.function(autograph=False)
+    def _clear_momentum(self):
+        for optimizer in self._momentum_of:
+            for variable in optimizer.momentums:
+                variable.assign(tf.zeros_like(variable))
 
     def _run_images(self, images, labels, responses, class_sets):
         classes = objectives.ClassSets(*tf.unstack(class_sets))
