@@ -51,14 +51,23 @@ def mobilenet_v1(input_shape=(128, 128, 3), alpha=1.0, weights=None):
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescale")(
         pixels
     )
-    network = keras.applications.MobileNet(
-        input_tensor=scaled,
-        input_shape=tuple(input_shape),
-        alpha=alpha,
-        include_top=False,
-        pooling="avg",
-        weights="imagenet" if weights == "imagenet" else None,
-    )
+    try:
+        network = keras.applications.MobileNet(
+            input_tensor=scaled,
+            input_shape=tuple(input_shape),
+            alpha=alpha,
+            include_top=False,
+            pooling="avg",
+            weights="imagenet" if weights == "imagenet" else None,
+        )
+    except ValueError:
+        raise
+    except Exception as error:  # Keras raises no narrower one.
+        raise ValueError(
+            f"Keras could not get its ImageNet weights: {error}. Connect, put "
+            "the file of this address into ~/.keras/models, or give `weights` "
+            "the path of a `.weights.h5` file."
+        ) from error
     model = keras.Model(pixels, network.output, name="mobilenet_v1")
     if weights not in (None, "imagenet"):
         path = _SHIPPED_WEIGHTS if weights == "drawn_objects" else weights

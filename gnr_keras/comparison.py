@@ -1,11 +1,13 @@
 """Runs the experiment of gin files under several runs and seeds."""
 
 import itertools
+import re
 
 import gin
 
 from gnr_keras import gin_bindings
 from gnr_keras import report
+from gnr_keras import runs
 
 
 def compare(
@@ -100,9 +102,10 @@ def run_cell(
 
 
 def resolve_config(gin_files, overrides, gin_dir, name):
-    """Returns all bindings that a run would read, as the text of a gin file.
+    """Returns all bindings that a run may read, as the text of a gin file.
 
-    Includes and overrides are resolved: equal texts, equal experiments.
+    Includes and overrides are resolved, and what is bound for other runs is
+    left out: equal texts, equal experiments.
 
     Args:
         gin_files: gin files of the experiment.
@@ -111,7 +114,27 @@ def resolve_config(gin_files, overrides, gin_dir, name):
         name: the paper's name of the run.
     """
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
-    return gin.config_str()
+    others = "|".join(
+        other.replace("-", "_") for other in runs.RUNS if other != name
+    )
+    bound_for_others = rf"^(?:{others})/.*(?:(?<=\\)\n.*)*\n"
+    return re.sub(bound_for_others, "", gin.config_str(), flags=re.MULTILINE)
+
+
+def check_data(gin_files, overrides, gin_dir, name, data_dir, progress=None):
+    """Raises an error where the data of a run are not at hand.
+
+    Args:
+        gin_files: gin files of the experiment.
+        overrides: bindings that override them.
+        gin_dir: folder that includes are relative to.
+        name: the paper's name of the run.
+        data_dir: folder of the data sets.
+        progress: a `Progress` that is told what happens.
+    """
+    gin_bindings.configure(gin_files, overrides, gin_dir, [name])
+    with gin_bindings.run_scope(name):
+        gin_bindings.build_experiment().build_stream(0, data_dir, progress)
 
 
 def check_each_once(what, values):

@@ -81,9 +81,8 @@ class Experiment:
         start = time.perf_counter()
         run = runs.get_run(name)
         progress = progress or progress_lib.Progress()
-        train, test = self._data(data_dir=data_dir, progress=progress.on_data)
+        stream = self.build_stream(seed, data_dir, progress)
         data_seconds = time.perf_counter() - start
-        stream = self._stream(train, test, seed=seed)
         learner = self._build_learner(run, stream, seed)
         history = evaluation.History(stream, learner.predict_among)
         progress.on_run_begin(run.name, seed, len(stream))
@@ -107,6 +106,18 @@ class Experiment:
             "versions": _versions(),
             "seconds": {k: round(v, 3) for k, v in seconds.items()},
         }
+
+    def build_stream(self, seed, data_dir=None, progress=None):
+        """Returns the `Stream` that a run with this seed learns.
+
+        Args:
+            seed: the order of the stream comes from it.
+            data_dir: folder of the data sets.
+            progress: a `gnr_keras.progress.Progress`.
+        """
+        progress = progress or progress_lib.Progress()
+        train, test = self._data(data_dir=data_dir, progress=progress.on_data)
+        return self._stream(train, test, seed=seed)
 
     def _build_learner(self, run, stream, seed):
         return self._learner(

@@ -94,6 +94,9 @@ _ESSENTIAL = {
     "ClassifierTrainer": ("batch_size", "momentum", "weight_decay"),
     "ConditionalVAE": ("z_dim", "beta", "eta"),
     "GeneratorTrainer": ("epochs", "batch_size", "optimizer"),
+    "OriginalReplay": ("replay_per_batch",),
+    "GeneratedReplay": ("replay_per_batch",),
+    "RandomReplay": ("replay_per_batch", "percentile"),
     "SynapticIntelligence": ("strength", "clip", "multiplier"),
     "lwf": ("alpha", "temperature"),
 }

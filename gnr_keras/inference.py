@@ -31,21 +31,19 @@ class Inference:
 
     def latents(self, data):
         """Returns the latents of a `Source`, in half precision."""
-        latents = np.concatenate(
-            [
-                self._extract(tf.cast(images, tf.float32)).numpy()
-                for images, _ in data.batches(
-                    np.arange(len(data)), self._batch_size
+        latents = np.empty((len(data), *self._back.input_shape[1:]), np.float16)
+        done = 0
+        for images, _ in data.batches(np.arange(len(data)), self._batch_size):
+            batch = self._extract(tf.cast(images, tf.float32)).numpy()
+            if not np.isfinite(batch).all():
+                raise ValueError(
+                    "The latents are not finite in half precision. Either the "
+                    "training diverged (lower its learning rates) or "
+                    f"{self._front.output_names} exceeds 65504: split after a "
+                    "normalisation or a bounded activation."
                 )
-            ]
-        )
-        if not np.isfinite(latents).all():
-            raise ValueError(
-                "The latents are not finite in half precision. Either the "
-                "training diverged (lower its learning rates) or "
-                f"{self._front.output_names} exceeds 65504: split after a "
-                "normalisation or a bounded activation."
-            )
+            latents[done : done + len(batch)] = batch
+            done += len(batch)
         return latents
 
     def predict(self, latents, allowed):

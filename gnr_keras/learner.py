@@ -120,6 +120,12 @@ class Learner:
             )
             self.front, self.back = backbones.split(self.model, latent_layer)
             self.strategy = strategy or self._default_strategy()
+            if not isinstance(self.strategy, strategies.Strategy):
+                raise ValueError(
+                    "`strategy` must be a `Strategy`, such as "
+                    "`gnr_keras.strategies.er()`. Received: "
+                    f"{self.strategy!r}."
+                )
             if self.strategy.consolidation:
                 _check_unused(
                     self.strategy.consolidation.rows is None,

@@ -73,7 +73,7 @@ class CrossEntropy:
         return losses.mask_gradient(logits, is_replay, open_classes)
 
 
-class LessForgetting(CrossEntropy):
+class LearningWithoutForgetting(CrossEntropy):
     """Cross-entropy and distillation: Learning without Forgetting.
 
     The responses of the model as it was before the experience are recorded

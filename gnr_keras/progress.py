@@ -40,7 +40,7 @@ class ConsoleProgress(Progress):
 
     def on_data(self, done, total):
         if self._live or done == total:
-            self._write(f"drawing the data set: {done}/{total} sessions")
+            self._write(f"preparing the data set: {done}/{total} parts")
         if done == total:
             self._end_line()
 
@@ -88,7 +88,7 @@ class ConsoleProgress(Progress):
         later = np.median(durations[1:])
         left = (self._num_experiences - len(durations)) * later
         whole_run = durations[0] + (self._num_experiences - 1) * later
-        left += (self._num_runs - self._runs_begun) * whole_run
+        left += max(self._num_runs - self._runs_begun, 0) * whole_run
         minutes, seconds = divmod(round(left), 60)
         return f"{minutes}:{seconds:02d}"
 

@@ -13,8 +13,8 @@ class StepDecay:
         every: epochs between two multiplications.
     """
 
-    factor: float = 0.1
-    every: int = 15
+    factor: float
+    every: int
 
     def __post_init__(self):
         if self.every < 1 or self.factor <= 0:
@@ -44,9 +44,9 @@ class LogisticDecay:
             whether it is 0 or 1.
     """
 
-    drop: float = 0.9
-    steepness: float = 1.5
-    offset: float = 8.0
+    drop: float
+    steepness: float
+    offset: float
     first_index: int = 0
 
     def __call__(self, experience):

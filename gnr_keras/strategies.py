@@ -36,8 +36,9 @@ class Strategy:
             that wraps the optimizer of the features; `None` for none.
         train_front: whether later experiences train the whole network, on
             images; otherwise only what is above the latent layer.
-        block_features: whether the gradient of replayed patterns ends at the
-            head.
+        block_features: whether the gradient of the loss of replayed patterns
+            ends at the head. They stay in the statistics of normalisation,
+            through which the others' gradients reach them.
         keep_data: whether all data so far are trained on in each experience.
     """
 
@@ -62,6 +63,12 @@ class Strategy:
                 "Replayed latents are those of a front that stands still. "
                 f"Received: {type(self.replay).__name__} with "
                 "train_front=True. Use one of the two."
+            )
+        if self.keep_data and self.consolidation:
+            raise ValueError(
+                "A consolidation would count old data as new ones in each "
+                "experience. Received: a consolidation with keep_data=True. "
+                "Use one of the two."
             )
 
 
@@ -99,7 +106,7 @@ def lwf(
         replay: a replay memory; by default none.
         replay_sign: "negative" masks gradients, "positive" does not.
         mask: reading of the mask, see `objectives.CrossEntropy`.
-        alpha: see `objectives.LessForgetting`.
+        alpha: see `objectives.LearningWithoutForgetting`.
         temperature: likewise.
         weighting: likewise.
         mask_distillation: likewise.
@@ -107,7 +114,7 @@ def lwf(
     """
     return Strategy(
         replay=replay or NoReplay(),
-        objective=objectives.LessForgetting(
+        objective=objectives.LearningWithoutForgetting(
             alpha,
             temperature,
             _mask(mask, replay_sign),
@@ -127,6 +134,8 @@ def ar1(protection, consolidation=CWRConsolidation, train_front=True):
         consolidation: builds the `CWRConsolidation`.
         train_front: see `Strategy`.
     """
+    _check_builder("protection", protection)
+    _check_builder("consolidation", consolidation)
     return Strategy(
         consolidation=consolidation(),
         protection=protection,
@@ -150,6 +159,7 @@ def ar1free(
         block_features: whether replayed patterns are kept from the feature
             extractor, a variant that the paper mentions and drops.
     """
+    _check_builder("consolidation", consolidation)
     return Strategy(
         replay=replay or NoReplay(),
         consolidation=consolidation(replay_sign=replay_sign),
@@ -164,6 +174,14 @@ def cumulative(train_front=True):
         train_front: see `Strategy`.
     """
     return Strategy(train_front=train_front, keep_data=True)
+
+
+def _check_builder(name, builder):
+    if not callable(builder):
+        raise ValueError(
+            f"`{name}` must build one, as a class or `functools.partial` of "
+            f"it does. Received: {builder!r}, which is built already."
+        )
 
 
 def _mask(mask, replay_sign):

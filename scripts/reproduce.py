@@ -25,14 +25,14 @@ from gnr_keras.reproduction import running
 GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
 STREAMS = benchmarks.STREAMS
 FLAGS = flags.FLAGS
-flags.DEFINE_bool("list", False, "Name the items, and end.")
-flags.DEFINE_multi_string("item", [], "Item, or all of them; repeatable.")
-flags.DEFINE_enum("stream", "paper", list(STREAMS), "Whose benchmarks.")
-flags.DEFINE_bool("quick", False, "Run seed 0 alone.")
+flags.DEFINE_bool("list", False, "Only name the items.")
+flags.DEFINE_multi_string("item", [], "Name of an item, or 'all'; repeatable.")
+flags.DEFINE_enum("stream", "paper", list(STREAMS), "Whose data to use.")
+flags.DEFINE_bool("quick", False, "Only seed 0.")
 flags.DEFINE_list("seeds", "0,1,2", "Seeds of every run.")
 flags.DEFINE_string("output_dir", None, "Default: runs/reproduce_<stream>.")
-flags.DEFINE_string("data_dir", None, "Of the data sets. Default: TFDS's.")
-flags.DEFINE_multi_string("gin_bindings", [], "Over the files; repeatable.")
+flags.DEFINE_string("data_dir", None, "Folder of the data sets.")
+flags.DEFINE_multi_string("gin_bindings", [], "For all runs; repeatable.")
 
 
 def main(argv):
@@ -45,7 +45,6 @@ def main(argv):
         sys.exit("error: --quick is --seeds=0; expected one of both.")
     output_dir = FLAGS.output_dir or f"runs/reproduce_{FLAGS.stream}"
     bindings, data_dir = FLAGS.gin_bindings, FLAGS.data_dir
-    pages = []
     try:
         for page in running.reproduce(
             items.find_items(FLAGS.item),
@@ -55,13 +54,11 @@ def main(argv):
             functools.partial(progress.ConsoleProgress, sys.stderr),
             functools.partial(print, file=sys.stderr),
         ):
-            pages.append(page)
+            print(page, flush=True)
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])
         sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
-    finally:
-        print("\n".join(pages), end="")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from gnr_keras import strategies
 from gnr_keras import trainers
 from gnr_keras.objectives import ClassSets
 from gnr_keras.objectives import CrossEntropy
-from gnr_keras.objectives import LessForgetting
+from gnr_keras.objectives import LearningWithoutForgetting
 from gnr_keras.replay import Memory
 
 MASKS = (None, "current", "replay")
@@ -446,7 +446,7 @@ def test_distillation_without_past_classes_is_zero():
     ],
 )
 def test_weighting_of_cross_entropy_and_distillation(weighting, loss, gradient):
-    objective = LessForgetting(0.1, 2.0, weighting=weighting)
+    objective = LearningWithoutForgetting(0.1, 2.0, weighting=weighting)
     sets = class_sets(4, [3], (), PAST)
     value, gradients = weighted_loss(objective, sets, label=3)
     np.testing.assert_allclose(value, loss, rtol=1e-6)
@@ -455,7 +455,7 @@ def test_weighting_of_cross_entropy_and_distillation(weighting, loss, gradient):
 
 @pytest.mark.parametrize("weighting", ["convex", "additive"])
 def test_first_experience_is_cross_entropy_alone(weighting):
-    objective = LessForgetting(0.1, 2.0, weighting=weighting)
+    objective = LearningWithoutForgetting(0.1, 2.0, weighting=weighting)
     sets = class_sets(4, (2, 3))
     weights = objective.weights(sets)
     assert float(weights["cross_entropy"]) == 1
@@ -483,7 +483,7 @@ def test_first_experience_is_cross_entropy_alone(weighting):
 def test_mask_of_the_distillation_of_a_replayed_pattern(
     current, mask_distillation, expected
 ):
-    objective = LessForgetting(
+    objective = LearningWithoutForgetting(
         0.1, 2.0, "current", mask_distillation=mask_distillation
     )
     sets = class_sets(4, current, (0, 1, 2), PAST)
@@ -494,7 +494,7 @@ def test_mask_of_the_distillation_of_a_replayed_pattern(
 
 
 def test_real_patterns_are_distilled_in_spite_of_the_mask():
-    objective = LessForgetting(0.1, 2.0, "current")
+    objective = LearningWithoutForgetting(0.1, 2.0, "current")
     sets = class_sets(4, [3], (0, 1, 2), PAST)
     _, gradients = weighted_loss(objective, sets, label=3)
     np.testing.assert_allclose(
@@ -518,7 +518,7 @@ def test_trainer_distils_from_the_model_before_the_experience(
         epochs=steps,
         rate=rate,
         past=case.replayed,
-        objective=LessForgetting(
+        objective=LearningWithoutForgetting(
             alpha, temperature, "current", weighting, mask_distillation
         ),
     )
@@ -552,7 +552,7 @@ def test_trainer_without_past_classes_is_that_of_cross_entropy():
     head = make_head(4)
     changes = [
         train(head, CASES["NC"], epochs=3, rate=0.5, objective=objective)[-1]
-        for objective in (LessForgetting(0.6, 2.0), CrossEntropy())
+        for objective in (LearningWithoutForgetting(0.6, 2.0), CrossEntropy())
     ]
     for with_distillation, without in zip(*changes, strict=True):
         np.testing.assert_array_equal(with_distillation, without)
@@ -591,7 +591,7 @@ def test_responses_to_latents_stay_those_of_the_start():
     _, back = backbones.split(model, "latent")
     teacher = copy_of(back)
     trainer = trainers.ClassifierTrainer(
-        model, "latent", objective=LessForgetting(), batch_size=16
+        model, "latent", objective=LearningWithoutForgetting(), batch_size=16
     )
     rng = np.random.default_rng(0)
     latents = rng.uniform(0, 6, (34, *back.input_shape[1:])).astype("float16")
@@ -624,7 +624,7 @@ def test_responses_to_images_stay_those_of_the_start():
     model = normalized_classifier()
     teacher = copy_of(model)
     trainer = trainers.ClassifierTrainer(
-        model, "latent", objective=LessForgetting(), batch_size=16
+        model, "latent", objective=LearningWithoutForgetting(), batch_size=16
     )
     data = helpers.blob_stream()[0].data
     calls = []
@@ -657,10 +657,10 @@ def test_responses_to_images_stay_those_of_the_start():
 )
 def test_objectives_that_mean_nothing_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        LessForgetting(**arguments)
+        LearningWithoutForgetting(**arguments)
 
 
 def test_additive_weight_may_exceed_one():
     sets = class_sets(4, [3], (), PAST)
-    weights = LessForgetting(2.5, weighting="additive").weights(sets)
+    weights = LearningWithoutForgetting(2.5, weighting="additive").weights(sets)
     assert float(weights["distillation"]) == 2.5

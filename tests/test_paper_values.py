@@ -132,6 +132,8 @@ NC_STREAMS = {
     "core50_nc": (10, 5),
     "core50_nc_er": (10, 5),
     "core50_nc_lwf": (10, 5),
+    # Ours: the values of NC, one class at a time.
+    "core50_nc_single": (10, 1),
     "imagenet1000_nc": (40, 40),
 }
 
@@ -173,7 +175,7 @@ def classifier_values(name, run):
             values[f"{phase}.{field}"] = value
     values |= {f"trainer.{field}": value for field, value in trainer.items()}
     values["latent_layer"] = learner["latent_layer"]
-    if isinstance(strategy.objective, objectives.LessForgetting):
+    if isinstance(strategy.objective, objectives.LearningWithoutForgetting):
         values["lwf.alpha"] = strategy.objective.alpha
         values["lwf.temperature"] = strategy.objective.temperature
     if run.source:
@@ -262,15 +264,21 @@ def test_nic_stream_is_cut_as_in_the_paper():
     assert len(streams.new_instances_and_classes(data, data, **bound)) == 391
 
 
-def test_ni_is_ours_and_has_the_values_of_nc():
-    text = (GIN / "core50_ni.gin").read_text()
-    assert "ours" in text
+@pytest.mark.parametrize(
+    "name, mark", [("core50_ni", "ours"), ("core50_nc_single", "Not in the")]
+)
+def test_what_is_ours_says_so_and_has_the_values_of_nc(name, mark):
+    assert mark in (GIN / f"{name}.gin").read_text()
     for run in ("none", "NR-GD"):
-        values = [
-            classifier_values(name, run)[1]
-            for name in ("core50_nc", "core50_ni")
-        ]
+        values = [classifier_values(one, run)[1] for one in ("core50_nc", name)]
         assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("name", ["core50_nc", "core50_nic391"])
+def test_noise_has_the_papers_range(name):
+    """Section 4.5: from 0 to the 90th percentile of real activations."""
+    configure(name, "NR-RD")
+    assert gin.get_bindings("RandomReplay")["percentile"] == 90.0
 
 
 @pytest.mark.parametrize(

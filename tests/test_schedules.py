@@ -59,7 +59,9 @@ def test_logistic_decay_of_other_numbers():
 
 
 def test_phase_multiplies_both_rates_by_both_factors():
-    phase = trainers.Phase(45, 0.2, 0.4, StepDecay(0.1, 15), LogisticDecay())
+    phase = trainers.Phase(
+        45, 0.2, 0.4, StepDecay(0.1, 15), LogisticDecay(0.9, 1.5, 8.0)
+    )
     # Experience 5 has i = 4.
     np.testing.assert_allclose(
         phase.rates(experience=5, epoch=31), [0.001785434740, 0.003570869481]

@@ -14,7 +14,7 @@ from gnr_keras import RandomReplay
 from gnr_keras import strategies
 from gnr_keras.callbacks import CWRConsolidation
 from gnr_keras.objectives import CrossEntropy
-from gnr_keras.objectives import LessForgetting
+from gnr_keras.objectives import LearningWithoutForgetting
 from gnr_keras.optimizers import SynapticIntelligence
 from gnr_keras.replay import Memory
 
@@ -99,15 +99,42 @@ PROTECTION = protect()
         ),
         (
             lambda: strategies.lwf(),
-            (NoReplay, LessForgetting, "current", NONE, None, 0, 0, 0),
+            (
+                NoReplay,
+                LearningWithoutForgetting,
+                "current",
+                NONE,
+                None,
+                0,
+                0,
+                0,
+            ),
         ),
         (
             lambda: strategies.lwf(original_replay(), "positive"),
-            (OriginalReplay, LessForgetting, None, NONE, None, 0, 0, 0),
+            (
+                OriginalReplay,
+                LearningWithoutForgetting,
+                None,
+                NONE,
+                None,
+                0,
+                0,
+                0,
+            ),
         ),
         (
             lambda: strategies.lwf(mask="replay", train_front=True),
-            (NoReplay, LessForgetting, "replay", NONE, None, 1, 0, 0),
+            (
+                NoReplay,
+                LearningWithoutForgetting,
+                "replay",
+                NONE,
+                None,
+                1,
+                0,
+                0,
+            ),
         ),
         (
             lambda: strategies.ar1(PROTECTION),
@@ -164,7 +191,9 @@ def test_ar1free_hands_its_sign_to_the_consolidation(sign):
 
 def test_learner_hands_the_parts_to_its_trainer():
     strategy = strategies.Strategy(
-        objective=LessForgetting(), protection=PROTECTION, block_features=True
+        objective=LearningWithoutForgetting(),
+        protection=PROTECTION,
+        block_features=True,
     )
     trainer = make_learner(strategy).trainer
     assert trainer.objective is strategy.objective

@@ -6,9 +6,12 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 ROOT = pathlib.Path(__file__).parent.parent
+RUNS = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD", "cumulative")
 # The quickstart, shrunk to seconds: 3 experiences at 32 pixels.
 TINY = (
     "embedded_objects.image_size = 32",
@@ -48,10 +51,10 @@ def data_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, data_dir):
-    """All six runs, on one seed."""
+    """All runs, on one seed."""
     output_dir = tmp_path_factory.mktemp("results") / "out"
     result = train(
-        "--runs=none,PR-OD,PR-GD,NR-OD,NR-GD,NR-RD",
+        f"--runs={','.join(RUNS)}",
         f"--output_dir={output_dir}",
         f"--data_dir={data_dir}",
     )
@@ -71,7 +74,7 @@ def numbers(results):
 
 def test_every_run_leaves_its_results(finished):
     output_dir, _ = finished
-    for run in ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"):
+    for run in RUNS:
         results = read_results(output_dir, run)
         assert results["run"] == run
         assert results["seed"] == 0
@@ -105,11 +108,82 @@ def test_runs_share_the_stream_and_differ_after_the_first_experience(finished):
     assert matrices[0][2] != matrices[1][2] != matrices[2][2]
 
 
+def test_quality_of_the_replay_is_among_the_results(finished):
+    output_dir, _ = finished
+    for run in RUNS:
+        accuracies = read_results(output_dir, run)["replay_accuracy"]
+        assert len(accuracies) == 3
+        if run in ("none", "cumulative"):
+            assert accuracies == [None] * 3
+        else:
+            assert all(0 <= accuracy <= 1 for accuracy in accuracies)
+
+
+@pytest.mark.parametrize("strategy", ["er", "lwf"])
+def test_other_strategies_run_by_their_files(strategy, data_dir, tmp_path):
+    result = train(
+        "--runs=none,NR-OD",
+        f"--output_dir={tmp_path}/out",
+        f"--data_dir={data_dir}",
+        gin_file=f"gin/embedded_nc_{strategy}.gin",
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    finals = [
+        read_results(tmp_path / "out", run)["accuracy_matrix"]
+        for run in ("none", "NR-OD")
+    ]
+    # The first experience is the same; then negatives make a difference.
+    assert finals[0][0] == finals[1][0]
+    assert finals[0] != finals[1]
+
+
+@pytest.mark.parametrize(
+    "gin_file, run, experiences",
+    [("core50_nc", "none", 9), ("core50_ni", "NR-OD", 8)],
+)
+def test_core50_is_learned_from_its_folder(
+    gin_file, run, experiences, tmp_path
+):
+    """Files, Synaptic Intelligence and the whole network: the paper's none."""
+    for session in range(1, 12):
+        for number in range(1, 51):
+            folder = tmp_path / f"core50_128x128/s{session}/o{number}"
+            folder.mkdir(parents=True)
+            frame = np.full((32, 32, 3), 5 * number, np.uint8)
+            frame[:, session] = 0
+            png = tf.io.encode_png(frame).numpy()
+            name = f"C_{session:02d}_{number:02d}_000.png"
+            (folder / name).write_bytes(png)
+    result = train(
+        f"--runs={run}",
+        f"--output_dir={tmp_path}/out",
+        f"--data_dir={tmp_path}",
+        gin_file=f"gin/{gin_file}.gin",
+        bindings=[
+            "core50.image_size = 32",
+            "mobilenet_v1.input_shape = (32, 32, 3)",
+            "mobilenet_v1.alpha = 0.25",
+            "mobilenet_v1.weights = None",
+            "first/Phase.epochs = 1",
+            "following/Phase.epochs = 1",
+            "without_replay/Phase.epochs = 1",
+            "ClassifierTrainer.batch_size = 32",
+        ],
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    results = read_results(tmp_path / "out", run)
+    assert results["evaluated_after"] == list(range(experiences))
+    assert results["class_names"][0] == "plug_adapter1"
+    config = tmp_path / "out" / run / "seed_0" / "operative_config.gin"
+    protected = "SynapticIntelligence.strength" in config.read_text()
+    assert protected == (run == "none")
+
+
 def test_summary_and_figure_cover_all_runs(finished):
     output_dir, _ = finished
     with open(output_dir / "summary.csv") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6
+    assert len(rows) == len(RUNS)
     first = read_results(output_dir, rows[0]["run"], rows[0]["seed"])
     assert float(rows[0]["final_accuracy"]) == first["final_accuracy"]
     png = (output_dir / "accuracy.png").read_bytes()

@@ -19,7 +19,8 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
     One training (one `model.fit`) is one experience. The head gets no
     importance, since its rows for classes to come must move freely and
     `CWRConsolidation` keeps the others; nor do normalisation layers, whose
-    few weights follow the statistics of the present data.
+    few weights follow the statistics of the present data. Callbacks that
+    restore weights at the end go before this one.
 
     Args:
         head: name of the head, a layer of the model, or None if there is

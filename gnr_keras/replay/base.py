@@ -52,6 +52,11 @@ class Replay(abc.ABC):
             classifier: model from latents to logits.
             seed: seed of all that the memory draws at its start.
         """
+        if hasattr(self, "latent_shape") and self.memory_size:
+            raise ValueError(
+                f"This {type(self).__name__} belongs to another learner, and "
+                "keeps what it stored there. Build a new one."
+            )
         self.latent_shape = tuple(latent_shape)
         self.num_classes = num_classes
 

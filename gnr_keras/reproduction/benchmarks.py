@@ -33,10 +33,12 @@ class BenchmarkSet:
     Attributes:
         benchmarks: each `Benchmark` by the name that items give it.
         stand_in: what the data is where it is not the paper's, else `None`.
+        note: how the runs differ from the paper's.
     """
 
     benchmarks: dict[str, Benchmark]
     stand_in: str | None = None
+    note: str = ""
 
 
 PAPER = BenchmarkSet(
@@ -44,6 +46,9 @@ PAPER = BenchmarkSet(
         "core50_nc": Benchmark("CORe50 NC", "AR1", "core50_nc.gin"),
         "core50_nc_er": Benchmark("CORe50 NC", "ER", "core50_nc_er.gin"),
         "core50_nc_lwf": Benchmark("CORe50 NC", "LwF", "core50_nc_lwf.gin"),
+        "core50_nc_single": Benchmark(
+            "CORe50 NC, one class at a time", "AR1", "core50_nc_single.gin"
+        ),
         "core50_nic391": Benchmark(
             "CORe50 NIC-391", "AR1", "core50_nic391.gin"
         ),
@@ -57,6 +62,7 @@ _STAND_INS = {
     "core50_nc": "embedded_nc.gin",
     "core50_nc_er": "embedded_nc_er.gin",
     "core50_nc_lwf": "embedded_nc_lwf.gin",
+    "core50_nc_single": "quickstart.gin",
     "core50_nic391": "embedded_nic.gin",
     "imagenet1000_nc": "embedded_nc_large.gin",
 }
@@ -70,6 +76,11 @@ EMBEDDED = BenchmarkSet(
         for name, gin_file in _STAND_INS.items()
     },
     stand_in="embedded stand-in",
+    note=(
+        "All runs freeze the front after the first experience, also those "
+        "without replay (no Synaptic Intelligence); AR1 aligns the norms of "
+        "the head's rows."
+    ),
 )
 
 STREAMS = {"paper": PAPER, "embedded": EMBEDDED}

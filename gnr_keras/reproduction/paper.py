@@ -68,15 +68,19 @@ REPORTED = {
 }
 
 
+# What the paper has numbers of.
+MEASURES = ("final", "average")
+
+
 def find_number(entry, measure, test_set):
     """Returns the paper's `Number` for an entry, or `None`.
 
     Args:
         entry: an `items.Entry`.
-        measure: "final" or "average".
+        measure: "final", "average", or one of ours.
         test_set: "whole" or "growing".
     """
-    if entry.replay_percent is not None:
+    if entry.replay_percent is not None or measure not in MEASURES:
         return None
     if measure == "final":
         return _FINAL.get((entry.benchmark, entry.run))

@@ -4,13 +4,11 @@ import dataclasses
 import difflib
 import json
 import pathlib
+import re
 
 from gnr_keras import comparison
 from gnr_keras import report
 from gnr_keras.reproduction import output
-
-# Of all benchmarks of the paper, and of the files that stand in for them.
-_BATCH_SIZE = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +64,10 @@ class Cells:
         overrides = self._bindings
         config = self._resolve(gin_file, overrides, entry.run)
         if entry.replay_percent is not None:
-            replay = round(_BATCH_SIZE * entry.replay_percent / 100)
+            batch_size = re.search(
+                r"^ClassifierTrainer.batch_size = (\d+)$", config, re.MULTILINE
+            )
+            replay = round(int(batch_size[1]) * entry.replay_percent / 100)
             # A file may bind the share of random patterns apart, as the
             # paper does.
             name = "replay_per_batch"
@@ -99,6 +100,24 @@ class Cells:
                 "with, or move the folder away to have it run again."
             )
         return True
+
+    def check_data(self, cell, progress=None):
+        """Raises an error where the data of a cell are not at hand."""
+        try:
+            comparison.check_data(
+                [str(self._gin_dir / cell.gin_file)],
+                cell.overrides,
+                self._gin_dir,
+                cell.run,
+                self._data_dir,
+                progress,
+            )
+        except Exception as error:
+            error.add_note(
+                f"{cell.gin_file} needs them. --list says what items need; "
+                "choose those that you have the data for."
+            )
+            raise
 
     def run(self, cell, progress=None):
         """Runs a cell, and leaves its results and configuration."""
@@ -151,7 +170,7 @@ def reproduce(
         cells: the `Cells`.
         seeds: integers.
         command: the command that this is, for the pages of the items.
-        progress_factory: builds a `Progress` from the number of cells to run.
+        progress_factory: builds a `Progress` from a number of runs.
         announce: is called with a line of text before each cell.
 
     Yields:
@@ -166,7 +185,11 @@ def reproduce(
         for item in items
     }
     to_run = _unfinished(waiting, cells)
-    progress = progress_factory(len(to_run)) if progress_factory else None
+    # One after the other: how long the next ones take is not known.
+    progress = progress_factory(1) if progress_factory else None
+    first_of_file = {cell.gin_file: cell for cell in reversed(to_run)}
+    for cell in reversed(first_of_file.values()):
+        cells.check_data(cell, progress)
     with report.output_folder(cells.output_dir):
         while waiting:
             for item in [i for i in waiting if not _lacks(waiting[i], to_run)]:

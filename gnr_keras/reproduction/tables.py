@@ -126,17 +126,28 @@ def format_markdown(item, benchmark_set, panels, command):
             f"Ours is on the {benchmark_set.stand_in}, the paper's on its own "
             "data: compare the order of the runs, not the numbers."
         )
+    if benchmark_set.note:
+        about.append(benchmark_set.note)
+    if "replay" in item.measures:
+        about.append(
+            "Replay is the share of the memory's patterns that the classifier "
+            "recognises in the end: the quality of the generator, where they "
+            "are generated."
+        )
     if item.note:
         about.append(item.note)
     header = ["benchmark", "test set", "run"]
     for measure in item.measures:
-        header += [f"{measure} ({ours})", f"{measure} ({papers})"]
+        header.append(f"{measure} ({ours})")
+        if measure in paper.MEASURES:
+            header.append(f"{measure} ({papers})")
     table = [[*header, "seeds"]]
     for row in itertools.chain(*panels):
         cells = [row.benchmark, report.TEST_SETS[row.test_set], row.name]
         for measure in item.measures:
             cells.append(_format_ours(row.ours[measure]))
-            cells.append(str(row.papers[measure] or "-"))
+            if measure in paper.MEASURES:
+                cells.append(str(row.papers[measure] or "-"))
         table.append([*cells, str(row.num_seeds or "-")])
     return "\n\n".join(
         (
@@ -184,6 +195,8 @@ def summarize(values):
 
 
 def _measure(results, measure, test_set):
+    if measure == "replay":
+        return results["replay_accuracy"][-1]
     accuracies = results[f"accuracy_{test_set}"]
     if measure == "final":
         return accuracies[-1]

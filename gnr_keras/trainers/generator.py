@@ -23,8 +23,8 @@ class GeneratorTrainer:
             is shared in proportion.
         optimizer: a Keras optimizer; its configuration is taken.
         schedule: factor of the learning rate in each experience, a function
-            of its index such as `schedules.LogisticDecay()`; `None` for a
-            constant rate.
+            of its index such as `schedules.LogisticDecay(0.9, 1.5, 8)`;
+            `None` for a constant rate.
         steps_per_call: steps between two returns to Python.
     """
 

@@ -13,9 +13,9 @@ class Phase:
         learning_rate_features: rate of the feature extractor, phi.
         learning_rate_head: rate of the classification head, psi.
         epoch_schedule: factor of both rates in each epoch, a function of its
-            index such as `schedules.StepDecay()`; `None` for 1.
+            index such as `schedules.StepDecay(0.1, 15)`; `None` for 1.
         experience_schedule: likewise in each experience, such as
-            `schedules.LogisticDecay()`.
+            `schedules.LogisticDecay(0.9, 1.5, 8)`.
     """
 
     epochs: int

@@ -12,6 +12,7 @@ def results(run, seed, whole=(0.25, 0.5), growing=(0.75, 0.5)):
         "evaluated_after": list(range(len(whole))),
         "accuracy_whole": list(whole),
         "accuracy_growing": list(growing),
+        "replay_accuracy": [None if run == "none" else 0.25] * len(whole),
     }
 
 

@@ -23,6 +23,7 @@ LABELS = {
 }
 MAIN = ["none", "PR-OD", "PR-GD", "NR-GD"]
 NEGATIVE = ["none", "NR-OD", "NR-GD", "NR-RD"]
+GENERATED = ["none", "PR-GD", "NR-GD", "NR-RD"]
 ALL = ["none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD"]
 
 
@@ -44,7 +45,9 @@ def test_every_table_and_figure_of_the_paper_is_there():
         if item.paper_label
     }
     assert ours == LABELS
-    assert set(items.ITEMS) - set(ours) == {"proportion", "bounds"}
+    assert set(items.ITEMS) - set(ours) == {"proportion", "isolation", "bounds"}
+    for name in ("isolation", "bounds"):
+        assert "ours" in items.ITEMS[name].note
 
 
 @pytest.mark.parametrize(
@@ -98,6 +101,13 @@ def test_every_table_and_figure_of_the_paper_is_there():
             ],
         ),
         ("figure10", [({"core50_nic391"}, "whole", ALL)]),
+        (
+            "isolation",
+            [
+                ({"core50_nc"}, "whole", GENERATED),
+                ({"core50_nc_single"}, "whole", GENERATED),
+            ],
+        ),
         (
             "bounds",
             [

@@ -26,7 +26,12 @@ def calls(monkeypatch):
         values = dict(binding.split(" = ") for binding in overrides)
         (gin_file,) = gin_files
         lines = [f"# {pathlib.Path(gin_file).name}\n"]
+        lines.append("ClassifierTrainer.batch_size = 128\n")
         return "".join(lines + [f"{k} = {v}\n" for k, v in values.items()])
+
+    def check_data(gin_files, overrides, gin_dir, name, data_dir, progress):
+        if data_dir == "no CORe50" and "core50" in str(gin_files):
+            raise OSError("no frames")
 
     def run_cell(
         gin_files, overrides, gin_dir, name, seed, output_dir, *others
@@ -39,6 +44,7 @@ def calls(monkeypatch):
 
     monkeypatch.setattr(comparison, "resolve_config", resolve)
     monkeypatch.setattr(comparison, "run_cell", run_cell)
+    monkeypatch.setattr(comparison, "check_data", check_data)
     return made
 
 
@@ -124,6 +130,14 @@ def test_items_that_do_without_what_fails_are_written(tmp_path, calls):
     assert [folder for folder, _, _ in calls] == ["imagenet1000_nc"] * 4
 
 
+def test_data_that_are_missing_show_before_the_first_run(tmp_path, calls):
+    with pytest.raises(OSError, match="no frames") as caught:
+        reproduce(tmp_path / "out", ["all"], data_dir="no CORe50")
+    (note,) = caught.value.__notes__
+    assert "core50_nc.gin needs them" in note
+    assert not calls
+
+
 @pytest.mark.parametrize("seeds", [(), (1, 1)])
 def test_each_seed_is_wanted_once(seeds, tmp_path, calls):
     with pytest.raises(ValueError, match="each seed once"):
@@ -138,6 +152,10 @@ def test_share_of_replay_is_a_cell_of_its_own(tmp_path, calls):
         cell = cells.find(entry, 2)
         assert str(cell) == f"core50_nc_replay_{replay}/NR-GD/seed_2"
         assert cell.overrides == (f"replay_per_batch = {replay}",)
+        # Files may bind the share of noise apart.
+        entry = Entry("core50_nc", "NR-RD", replay_percent=percent)
+        name = "NR_RD/RandomReplay.replay_per_batch"
+        assert cells.find(entry, 2).overrides == (f"{name} = {replay}",)
 
 
 def test_share_that_the_file_has_is_its_plain_cell(tmp_path):

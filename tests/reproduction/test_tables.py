@@ -1,5 +1,7 @@
 """Tests of the tables, on results worked out by hand."""
 
+import dataclasses
+
 from made_up import GENERATED
 from made_up import ITEM
 from made_up import NONE
@@ -66,6 +68,16 @@ def test_one_seed_has_no_deviation():
     lines = tables.format_csv(ITEM, rows).splitlines()
     assert lines[1] == '"CORe50 NC, AR1",whole,none,final,50.0000,,1,60.99,0.49'
     assert "| none  | 50.00        |" in page(ITEM, one)
+
+
+def test_quality_of_the_replay_has_no_number_of_the_papers():
+    item = dataclasses.replace(ITEM, measures=("final", "replay"))
+    lines = page(item, RESULTS).splitlines()
+    assert "recognises in the end" in lines[2]
+    header, _, none, negative, _ = lines[4:9]
+    assert header.endswith("| replay (ours) | seeds |")
+    assert none.endswith("| -             | 2     |")
+    assert negative.endswith("| 25.00 ± 0.00  | 2     |")
 
 
 def test_undefined_accuracy_is_a_dash():
