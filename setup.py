@@ -24,5 +24,5 @@ setup(
         "tensorflow>=2.20",
         "tensorflow-datasets",
     ],
-    extras_require={"test": ["pytest", "ruff"]},
+    extras_require={"test": ["pytest", "pytest-xdist", "ruff"]},
 )

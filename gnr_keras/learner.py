@@ -23,6 +23,8 @@ from gnr_keras.datasets import source as source_lib
 from gnr_keras.replay import GeneratedReplay
 
 HEAD = "head"
+# Test images whose latents are in memory at a time where none are kept.
+_PART = 4096
 
 
 class Learner:
@@ -219,12 +221,21 @@ class Learner:
         if isinstance(data, np.ndarray):
             data = (data, np.zeros(len(data), np.int32))
         data = self._check_data(data)
-        if self._tested() is data:
-            latents = self._test_latents
-        else:
-            latents = self._latents_of(data)
-        if self.experiences_learned and not self.strategy.train_front:
-            self._tested, self._test_latents = weakref.ref(data), latents
+        if self.strategy.train_front or not self.experiences_learned:
+            # The front will move: nothing to keep, so a part at a time.
+            parts = range(_PART, len(data), _PART)
+            return np.concatenate(
+                [
+                    self._predict(self._latents_of(data.subset(part)))
+                    for part in np.split(np.arange(len(data)), parts)
+                ]
+            )
+        if self._tested() is not data:
+            self._test_latents = self._latents_of(data)
+            self._tested = weakref.ref(data)
+        return self._predict(self._test_latents)
+
+    def _predict(self, latents):
         with self._timed("evaluation"):
             allowed = self.seen
             if self.predict_among == "all" or not allowed.any():
