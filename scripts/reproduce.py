@@ -30,6 +30,7 @@ flags.DEFINE_multi_string("item", [], "Name of an item, or 'all'; repeatable.")
 flags.DEFINE_enum("stream", "paper", list(STREAMS), "Whose data to use.")
 flags.DEFINE_bool("quick", False, "Only seed 0.")
 flags.DEFINE_list("seeds", "0,1,2", "Seeds of every run.")
+flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
 flags.DEFINE_string("output_dir", None, "Default: runs/reproduce_<stream>.")
 flags.DEFINE_string("data_dir", None, "Folder of the data sets.")
 flags.DEFINE_multi_string("gin_bindings", [], "For all runs; repeatable.")
@@ -52,7 +53,8 @@ def main(argv):
             [0] if FLAGS.quick else runs.parse_seeds(FLAGS.seeds),
             shlex.join(["python", *sys.argv]),
             functools.partial(progress.ConsoleProgress, sys.stderr),
-            functools.partial(print, file=sys.stderr),
+            functools.partial(print, file=sys.stderr, flush=True),
+            FLAGS.jobs,
         ):
             print(page, flush=True)
     except (ValueError, TypeError, OSError) as error:

@@ -40,7 +40,7 @@ def test_step_decays_that_cannot_be_are_refused(factor, every):
 @pytest.mark.parametrize("first_index", [0, 1])
 @pytest.mark.parametrize("i", LOGISTIC)
 def test_logistic_decay_is_the_papers_equation(i, first_index):
-    decay = LogisticDecay(first_index=first_index)
+    decay = LogisticDecay(0.9, 1.5, 8.0, first_index)
     # `first_index` is `i` of experience 1, the second; before it is none.
     experience = i - first_index + 1
     expected = LOGISTIC[i] if experience else 1.0
@@ -49,7 +49,7 @@ def test_logistic_decay_is_the_papers_equation(i, first_index):
 
 @pytest.mark.parametrize("first_index", [0, 1])
 def test_logistic_decay_spares_the_first_experience(first_index):
-    assert LogisticDecay(first_index=first_index)(0) == 1
+    assert LogisticDecay(0.9, 1.5, 8.0, first_index)(0) == 1
 
 
 def test_logistic_decay_of_other_numbers():
@@ -129,7 +129,7 @@ def test_classifier_trainer_follows_both_schedules(protection):
     )
     first = trainers.Phase(5, 0.2, 0.4, epoch_schedule=StepDecay(0.5, 2))
     following = trainers.Phase(
-        3, 0.02, 0.04, StepDecay(0.5, 2), LogisticDecay(offset=3.0)
+        3, 0.02, 0.04, StepDecay(0.5, 2), LogisticDecay(0.9, 1.5, offset=3.0)
     )
     fit(trainer, first, watch)
     fit(trainer, following, watch)
@@ -199,8 +199,11 @@ def fit_generator(trainer, watch):
     "schedule, factors",
     [
         (None, [1, 1, 1]),
-        (LogisticDecay(offset=3.0), [1, 0.9573167141, 0.8358170286]),
-        (LogisticDecay(offset=3.0, first_index=1), [1, 0.8358170286, 0.55]),
+        (LogisticDecay(0.9, 1.5, offset=3.0), [1, 0.9573167141, 0.8358170286]),
+        (
+            LogisticDecay(0.9, 1.5, offset=3.0, first_index=1),
+            [1, 0.8358170286, 0.55],
+        ),
     ],
 )
 def test_generator_trainer_follows_its_schedule(schedule, factors):

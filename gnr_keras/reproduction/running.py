@@ -2,9 +2,12 @@
 
 import dataclasses
 import difflib
+import itertools
 import json
+import multiprocessing
 import pathlib
 import re
+from concurrent import futures
 
 from gnr_keras import comparison
 from gnr_keras import report
@@ -158,6 +161,7 @@ def reproduce(
     command,
     progress_factory=None,
     announce=None,
+    jobs=1,
 ):
     """Runs what items need and is not finished, and writes the items.
 
@@ -171,7 +175,9 @@ def reproduce(
         seeds: integers.
         command: the command that this is, for the pages of the items.
         progress_factory: builds a `Progress` from a number of runs.
-        announce: is called with a line of text before each cell.
+        announce: is called with a line of text for each cell.
+        jobs: cells that run at a time, each in a process of its own; with
+            more than one there is no progress but what is announced.
 
     Yields:
         The page of each item, as text.
@@ -190,9 +196,13 @@ def reproduce(
     first_of_file = {cell.gin_file: cell for cell in reversed(to_run)}
     for cell in reversed(first_of_file.values()):
         cells.check_data(cell, progress)
+    left = dict.fromkeys(to_run)
+    announce = announce or (lambda line: None)
     with report.output_folder(cells.output_dir):
-        while waiting:
-            for item in [i for i in waiting if not _lacks(waiting[i], to_run)]:
+        done = _run_all(cells, to_run, progress, announce, jobs)
+        for cell in itertools.chain([None], done):
+            left.pop(cell, None)
+            for item in [i for i in waiting if not _lacks(waiting[i], left)]:
                 results = {
                     entry: [cells.read(cell) for cell in group]
                     for entry, group in waiting.pop(item).items()
@@ -204,10 +214,6 @@ def reproduce(
                     cells.output_dir,
                     command,
                 )
-            if to_run:
-                if announce:
-                    announce(f"cells left: {len(to_run)}; now {to_run[0]}")
-                _run(cells, to_run.pop(0), progress)
 
 
 def _unfinished(waiting, cells):
@@ -230,11 +236,37 @@ def _unfinished(waiting, cells):
     )
 
 
-def _lacks(groups, to_run):
-    return any(cell in to_run for group in groups.values() for cell in group)
+def _lacks(groups, left):
+    return any(cell in left for group in groups.values() for cell in group)
 
 
-def _run(cells, cell, progress):
+def _run_all(cells, to_run, progress, announce, jobs):
+    """Yields each cell when it is finished."""
+    left = len(to_run)
+    if jobs == 1 or left < 2:
+        for cell in to_run:
+            announce(f"cells left: {left}; now {cell}")
+            _run(cells, cell, progress)
+            left -= 1
+            yield cell
+        return
+    # Not forked: TensorFlow's threads would not come along.
+    context = multiprocessing.get_context("spawn")
+    with futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        running = {pool.submit(_run, cells, cell): cell for cell in to_run}
+        announce(f"cells left: {left}; {jobs} at a time")
+        try:
+            for future in futures.as_completed(running):
+                future.result()
+                left -= 1
+                announce(f"cells left: {left}; finished {running[future]}")
+                yield running[future]
+        finally:
+            # An error must not wait for what is not begun.
+            pool.shutdown(cancel_futures=True)
+
+
+def _run(cells, cell, progress=None):
     try:
         cells.run(cell, progress)
     except Exception as error:

@@ -62,6 +62,27 @@ def test_item_is_made_with_all_that_it_needs(finished):
     assert "PR-OD seed 0 | experience 3/3" in result.stderr
 
 
+def test_several_jobs_give_the_same_numbers(finished, tmp_path):
+    output_dir, arguments, _ = finished
+    arguments = [a for a in arguments if not a.startswith(("--quick", "--ou"))]
+    folder = tmp_path / "out"
+    result = reproduce(
+        *arguments, "--seeds=0,1", "--jobs=2", f"--output_dir={folder}"
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    for seed in (0, 1):
+        line = f"finished embedded_nc_large/PR-OD/seed_{seed}"
+        assert line in result.stderr
+    assert "cells left: 0" in result.stderr
+    cell = "embedded_nc_large/PR-OD/seed_0/results.json"
+    alone, together = (
+        json.loads((one / cell).read_text()) for one in (output_dir, folder)
+    )
+    assert alone["accuracy_matrix"] == together["accuracy_matrix"]
+    page = (folder / "table3.md").read_text()
+    assert "| 2     |" in page
+
+
 def test_second_time_nothing_runs(finished):
     output_dir, arguments, first = finished
     path = output_dir / "embedded_nc_large/PR-OD/seed_0/results.json"
