@@ -68,7 +68,8 @@ def test_items_share_cells(tmp_path, calls):
     assert [seed for _, _, seed in calls] == [0] * 6 + [1] * 6
     path = tmp_path / "core50_nic391" / "NR-RD" / "seed_1" / "results.json"
     assert json.loads(path.read_text())["run"] == "NR-RD"
-    assert (path.parent / "config.gin").read_text() == "# core50_nic391.gin\n"
+    config = (path.parent / "config.gin").read_text()
+    assert config.startswith("# core50_nic391.gin\n")
     for name in ("figure4", "figure10"):
         for suffix in (".md", ".csv", ".png"):
             assert (tmp_path / name).with_suffix(suffix).exists()
@@ -86,7 +87,8 @@ def test_finished_cells_are_skipped(tmp_path, calls):
         announce=announced.append,
     )
     assert calls == [("core50_nc", "NR-OD", 0), ("core50_nc", "NR-RD", 0)]
-    assert counts == [2]
+    # The time left is that of a cell: the next may be of another length.
+    assert counts == [1]
     assert announced == [
         "cells left: 2; now core50_nc/NR-OD/seed_0",
         "cells left: 1; now core50_nc/NR-RD/seed_0",
