@@ -119,6 +119,7 @@ def test_list_names_every_item():
         "figure9",
         "figure10",
         "proportion",
+        "isolation",
         "bounds",
     ]
 
