@@ -117,8 +117,8 @@ class Cells:
             )
         except Exception as error:
             error.add_note(
-                f"{cell.gin_file} needs them. --list says what items need; "
-                "choose those that you have the data for."
+                f"Found before the first run, for {cell.gin_file}. --list "
+                "says what items need; choose those that you have data for."
             )
             raise
 

@@ -136,8 +136,8 @@ def test_list_names_every_item():
         (
             ("--item=table3", "--stream=embedded"),
             (*TINY, "new_classes.classes_per_experience = 7"),
-            "do not divide into experiences of 7. (in new_classes) This "
-            "ended embedded_nc_large/PR-OD/seed_0.",
+            "do not divide into experiences of 7. (in new_classes) Found "
+            "before the first run, for embedded_nc_large.gin.",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_data_that_are_missing_show_before_the_first_run(tmp_path, calls):
     with pytest.raises(OSError, match="no frames") as caught:
         reproduce(tmp_path / "out", ["all"], data_dir="no CORe50")
     (note,) = caught.value.__notes__
-    assert "core50_nc.gin needs them" in note
+    assert "before the first run, for core50_nc.gin" in note
     assert not calls
 
 
