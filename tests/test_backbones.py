@@ -185,3 +185,12 @@ def test_new_weights_come_from_the_seed_alone():
         assert (a != c).any() and (a != d).any()
     # Two layers of one shape do not get the same numbers.
     assert (first[3] != first[4]).any()
+
+
+def test_weights_that_cannot_be_fetched_say_what_to_do(monkeypatch):
+    def fail(**options):
+        raise Exception("URL fetch failure on an address")
+
+    monkeypatch.setattr(keras.applications, "MobileNet", fail)
+    with pytest.raises(ValueError, match="on an address.*~/.keras/models"):
+        backbones.mobilenet_v1((32, 32, 3), weights="imagenet")

@@ -522,3 +522,22 @@ def test_strength_holds_important_weights_back():
             )
         )
     assert penalties[1] < penalties[0] / 2
+
+
+def test_parts_of_the_wrong_kind_are_refused():
+    built = CWRConsolidation()
+    with pytest.raises(ValueError, match="`consolidation` must build one"):
+        strategies.ar1free(consolidation=built)
+    with pytest.raises(ValueError, match="`protection` must build one"):
+        strategies.ar1(protection=None)
+    with pytest.raises(ValueError, match="count old data as new ones"):
+        strategies.Strategy(consolidation=built, keep_data=True)
+    with pytest.raises(ValueError, match="must be a `Strategy`.*function er"):
+        make_learner(strategies.er)
+
+
+def test_memory_belongs_to_one_learner():
+    strategy = strategies.er(original_replay())
+    make_learner(strategy)
+    with pytest.raises(ValueError, match="OriginalReplay belongs to another"):
+        make_learner(strategy)

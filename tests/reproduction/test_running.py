@@ -69,7 +69,9 @@ def test_items_share_cells(tmp_path, calls):
     path = tmp_path / "core50_nic391" / "NR-RD" / "seed_1" / "results.json"
     assert json.loads(path.read_text())["run"] == "NR-RD"
     config = (path.parent / "config.gin").read_text()
-    assert config.startswith("# core50_nic391.gin\n")
+    assert config == (
+        "# core50_nic391.gin\nClassifierTrainer.batch_size = 128\n"
+    )
     for name in ("figure4", "figure10"):
         for suffix in (".md", ".csv", ".png"):
             assert (tmp_path / name).with_suffix(suffix).exists()
@@ -176,6 +178,19 @@ def test_share_that_the_file_has_is_its_plain_cell(tmp_path):
     cell = other.find(half, 0)
     assert cell.folder == "embedded_nc_replay_64"
     assert "replay_per_batch = 64\n" in cell.config
+    gin.clear_config()
+
+
+def test_values_of_other_runs_make_no_other_experiment():
+    def resolve(run, *overrides):
+        name = "NR_RD/RandomReplay.replay_per_batch"
+        overrides = [f"{name} = {value}" for value in overrides]
+        return comparison.resolve_config(
+            ["quickstart.gin"], overrides, GIN, run
+        )
+
+    assert resolve("none", 32) == resolve("none")
+    assert resolve("NR-RD", 32) != resolve("NR-RD")
     gin.clear_config()
 
 
