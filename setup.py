@@ -17,6 +17,8 @@ setup(
     install_requires=[
         "absl-py",
         "gin-config>=0.5",
+        # TensorFlow Datasets imports it, and does not ask for it.
+        "importlib_resources",
         "keras>=3.14",
         # Draws accuracy.png, which every run of scripts/train.py writes.
         "matplotlib",

@@ -10,6 +10,7 @@ from gnr_keras import optimizers
 from gnr_keras import schedules
 from gnr_keras import strategies
 from gnr_keras import streams
+from gnr_keras.backbones import application
 from gnr_keras.backbones import mobilenet_v1
 from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
@@ -35,6 +36,7 @@ __all__ = [
     "OriginalReplay",
     "Phase",
     "RandomReplay",
+    "application",
     "callbacks",
     "datasets",
     "evaluation",

@@ -45,10 +45,25 @@ def clone(model, seed, batch_renormalization=False, keep_weights=True):
         model, clone_function=copy_layer, recursive=True
     )
     if keep_weights:
-        originals = layers.leaves(model)
-        for old, new in zip(originals, layers.leaves(copy), strict=True):
-            _inherit(old, new)
+        transfer(model, copy)
     return copy
+
+
+def transfer(source, model):
+    """Gives a model the weights of another with the same layers.
+
+    Args:
+        source: a `keras.Model`; it may have more layers at its end.
+        model: the `keras.Model` that gets the weights; batch normalisation
+            fits batch renormalisation.
+    """
+    olds, news = _weighted(source), _weighted(model)
+    for old, new in zip(olds[: len(news)], news, strict=True):
+        _inherit(old, new)
+
+
+def _weighted(model):
+    return [layer for layer in layers.leaves(model) if layer.weights]
 
 
 def _seeds(seed):
@@ -62,6 +77,9 @@ def _seeds(seed):
 def _inherit(old, new):
     if type(old) is type(new):
         new.set_weights(old.get_weights())
+        if isinstance(new, keras.layers.Normalization):
+            # It computes with copies of its weights.
+            new.finalize_state()
         return
     values = {variable.name: variable for variable in old.variables}
     for variable in new.variables:

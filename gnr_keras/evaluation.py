@@ -142,6 +142,8 @@ class History:
 
     def __init__(self, stream, predict_among):
         self._predict_among = predict_among
+        # The columns of the matrix, in the order of the sources' classes.
+        self._columns = np.argsort(stream.original_classes)
         self._first_experience = np.full(stream.num_classes, -1)
         for experience in reversed(stream):
             self._first_experience[experience.classes] = experience.index
@@ -175,7 +177,7 @@ class History:
             "evaluated_after": self.evaluated_after,
             "accuracy_matrix": [
                 [None if np.isnan(value) else float(value) for value in row]
-                for row in matrix
+                for row in matrix[:, self._columns]
             ],
             "accuracy_whole": whole,
             "accuracy_growing": growing,

@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 from gnr_keras import cloning
+from gnr_keras import growing
 from gnr_keras import losses
 
 # Spatial size below which a map is flattened instead of halved once more.
@@ -193,6 +194,26 @@ class ConditionalVAE(keras.Model):
                 f"learn lie in [{x.min()}, {x.max()}]. Choose an activation "
                 'that fits the latent layer, or "linear".'
             )
+
+    def grown(self, num_classes):
+        """Returns a generator of more classes that knows what this one does.
+
+        Args:
+            num_classes: number of classes, old and new ones together. The
+                weights of the new ones are those that a generator of this
+                size starts with.
+        """
+        if num_classes < self.num_classes:
+            raise ValueError(
+                f"The generator has {self.num_classes} classes, and cannot "
+                f"forget any. Received: {num_classes}."
+            )
+        generator = type(self)(
+            **{**self.get_config(), "num_classes": num_classes}
+        )
+        # Classes are the last of a layer's inputs.
+        growing.inherit(self.variables, generator.variables)
+        return generator
 
     def get_config(self):
         return {"name": self.name, **self._settings}

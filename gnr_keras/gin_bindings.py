@@ -20,6 +20,7 @@ from gnr_keras import experiment
 from gnr_keras import generator
 from gnr_keras import learner
 from gnr_keras import optimizers
+from gnr_keras import protocols
 from gnr_keras import replay
 from gnr_keras import runs
 from gnr_keras import schedules
@@ -43,17 +44,23 @@ _CONFIGURABLES = {
     for configurable in (
         adam,
         sgd,
+        backbones.application,
         backbones.mobilenet_v1,
         backbones.resnet_18,
         callbacks.BatchRenormalizationSchedule,
         callbacks.CWRConsolidation,
         datasets.core50,
         datasets.embedded_objects,
-        datasets.imagenet,
+        datasets.image_folder,
+        datasets.load_images,
+        datasets.random_flip,
+        datasets.random_resized_crop,
+        datasets.tfds_images,
         experiment.Experiment,
         generator.ConditionalVAE,
         learner.Learner,
         optimizers.SynapticIntelligence,
+        protocols.core50_protocol,
         replay.GeneratedReplay,
         replay.OriginalReplay,
         replay.RandomReplay,
@@ -125,13 +132,18 @@ _GIVEN = {
     "SynapticIntelligence": ("optimizer", "name"),
     "ar1free": ("replay", "replay_sign"),
     "core50": ("data_dir", "progress"),
+    "core50_protocol": ("train", "test", "seed"),
     "embedded_objects": ("data_dir", "progress"),
     "er": ("replay", "replay_sign"),
-    "imagenet": ("data_dir", "progress"),
+    "image_folder": ("data_dir", "progress"),
+    "load_images": ("data_dir", "progress"),
     "lwf": ("replay", "replay_sign"),
     "new_classes": ("train", "test", "seed"),
     "new_instances": ("train", "test", "seed"),
     "new_instances_and_classes": ("train", "test", "seed"),
+    "random_flip": ("image", "size", "seed"),
+    "random_resized_crop": ("image", "size", "seed"),
+    "tfds_images": ("data_dir", "progress"),
 }
 
 for _name, _configurable in _CONFIGURABLES.items():

@@ -1,7 +1,126 @@
-"""Compiled passes through a learner's front and back, without training."""
+"""What a learner does without training: predictions, and tests of them."""
+
+import contextlib
+import time
+import weakref
+from collections import defaultdict
 
 import numpy as np
 import tensorflow as tf
+
+from gnr_keras import backbones
+from gnr_keras import evaluation
+from gnr_keras import streams
+from gnr_keras.datasets import conversion
+
+# Images whose latents are there at a time where none are kept.
+_PART = 4096
+
+
+class Predictor:
+    """A classifier of images that knows which classes it has seen.
+
+    Args:
+        model: classifier, from images to logits.
+        latent_layer: name of the layer at which it is split.
+        predict_among: "seen" or "all" classes.
+        batch_size: images in a batch.
+        store: `gnr_keras.storage.ArrayStore` that latents go to.
+    """
+
+    # Whether the front will not move any more.
+    _front_stands = False
+
+    def __init__(self, model, latent_layer, predict_among, batch_size, store):
+        if predict_among not in ("seen", "all"):
+            raise ValueError(
+                '`predict_among` must be "seen" or "all". Received: '
+                f"{predict_among!r}."
+            )
+        self.model = model
+        self.front, self.back = backbones.split(model, latent_layer)
+        self.num_classes = model.output_shape[-1]
+        self.predict_among = predict_among
+        self.seen = np.zeros(self.num_classes, bool)
+        self.seconds = defaultdict(float)
+        self._latent_layer = latent_layer
+        self._inference = Inference(
+            self.front, self.back, batch_size, store, self._timed
+        )
+
+    def evaluate(self, data):
+        """Tests the learner on all of `data`.
+
+        The latents of the `Source` tested last are kept, since the front does
+        not change any more; those of arrays are not.
+
+        Args:
+            data: a `Source` or a tuple `(images, labels)`.
+
+        Returns:
+            An `Evaluation`.
+        """
+        labels, predictions = self._test(data)
+        return evaluation.Evaluation.from_predictions(
+            labels, predictions, self.seen
+        )
+
+    def predict(self, data):
+        """Returns the class predicted for each image.
+
+        Args:
+            data: an array of images, or what `evaluate` takes.
+        """
+        if isinstance(data, np.ndarray):
+            data = (data, np.zeros(len(data), np.int32))
+        return self._test(data)[1]
+
+    def _test(self, given):
+        data = self._check_data(given)
+        allowed = self.seen
+        if self.predict_among == "all" or not allowed.any():
+            allowed = np.ones_like(self.seen)
+        # A source that is made of arrays here is gone after the call.
+        comes_again = not isinstance(given, tuple)
+        predictions = self._inference.predict_images(
+            data, allowed, keep=comes_again and self._front_stands
+        )
+        return data.labels, predictions
+
+    def _replace_head(self, model, back):
+        """Goes on with a classifier that has more classes."""
+        self.model, self.back = model, back
+        self._inference.replace_back(back)
+        new = model.output_shape[-1] - self.num_classes
+        self.seen = np.pad(self.seen, (0, new))
+        self.num_classes += new
+
+    def _check_data(self, data):
+        if isinstance(data, streams.Experience):
+            data = data.data
+        data = conversion.as_source(data)
+        if not len(data):
+            raise ValueError("There are no patterns to learn or to test.")
+        expected = self.model.input_shape[1:]
+        if tuple(data.image_shape) != tuple(expected):
+            raise ValueError(
+                f"The backbone takes images of shape {expected}. Received: "
+                f"{data.image_shape}. Resize the images, or build the "
+                "backbone for this size."
+            )
+        if data.labels.max() >= self.num_classes:
+            raise ValueError(
+                f"The learner has {self.num_classes} classes, numbered from "
+                f"0. Received: class {data.labels.max()}. Make room for it "
+                "with `add_classes`."
+            )
+        return data
+
+    @contextlib.contextmanager
+    def _timed(self, phase):
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] += time.perf_counter() - start
 
 
 class Inference:
@@ -11,18 +130,28 @@ class Inference:
         front: model from images to latents.
         back: model from latents to logits.
         batch_size: patterns in a batch.
+        store: `gnr_keras.storage.ArrayStore` that latents go to.
+        timed: context manager, given the name of what it takes the time of.
     """
 
-    def __init__(self, front, back, batch_size):
+    def __init__(self, front, back, batch_size, store, timed):
         self._front = front
-        self._back = back
         self._batch_size = batch_size
+        self._store = store
+        self._timed = timed
+        # The test set that came last, while it lives, and its latents.
+        self._kept = weakref.WeakKeyDictionary()
         self._extract = tf.function(
             self._extract,
             input_signature=[tf.TensorSpec(front.input_shape, tf.float32)],
         )
+        self.replace_back(back)
+
+    def replace_back(self, back):
+        """Goes on with another back, such as one of more classes."""
+        self._back = back
         self._predict = tf.function(
-            self._predict,
+            self._classify,
             input_signature=[
                 tf.TensorSpec(back.input_shape, tf.float16),
                 tf.TensorSpec(back.output_shape[-1:], tf.bool),
@@ -31,19 +160,17 @@ class Inference:
 
     def latents(self, data):
         """Returns the latents of a `Source`, in half precision."""
-        latents = np.empty((len(data), *self._back.input_shape[1:]), np.float16)
-        done = 0
-        for images, _ in data.batches(np.arange(len(data)), self._batch_size):
-            batch = self._extract(tf.cast(images, tf.float32)).numpy()
-            if not np.isfinite(batch).all():
-                raise ValueError(
-                    "The latents are not finite in half precision. Either the "
-                    "training diverged (lower its learning rates) or "
-                    f"{self._front.output_names} exceeds 65504: split after a "
-                    "normalisation or a bounded activation."
-                )
-            latents[done : done + len(batch)] = batch
-            done += len(batch)
+        with self._timed("front"):
+            latents = self._store.empty(
+                (len(data), *self._front.output_shape[1:]), np.float16
+            )
+            done = 0
+            order = np.arange(len(data))
+            for images, _ in data.batches(order, self._batch_size):
+                batch = self._extract(tf.cast(images, tf.float32)).numpy()
+                self._check_finite(batch)
+                latents[done : done + len(batch)] = batch
+                done += len(batch)
         return latents
 
     def predict(self, latents, allowed):
@@ -54,17 +181,48 @@ class Inference:
             allowed: boolean per class: whether it may be predicted.
         """
         size = self._batch_size
+        parts = (latents[i : i + size] for i in range(0, len(latents), size))
+        with self._timed("evaluation"):
+            return np.concatenate(
+                [self._predict(part, allowed).numpy() for part in parts]
+            )
+
+    def predict_images(self, data, allowed, keep):
+        """Returns the class of each image.
+
+        Args:
+            data: a `Source`.
+            allowed: see `predict`.
+            keep: whether its latents stay for the next time, in place of
+                those kept before; else only a part of them is there at a
+                time.
+        """
+        if keep:
+            if data not in self._kept:
+                self._kept.clear()
+                self._kept[data] = self.latents(data)
+            return self.predict(self._kept[data], allowed)
+        parts = range(_PART, len(data), _PART)
         return np.concatenate(
             [
-                self._predict(latents[start : start + size], allowed).numpy()
-                for start in range(0, len(latents), size)
+                self.predict(self.latents(data.subset(part)), allowed)
+                for part in np.split(np.arange(len(data)), parts)
             ]
         )
+
+    def _check_finite(self, latents):
+        if not np.isfinite(latents).all():
+            raise ValueError(
+                "The latents are not finite in half precision. Either the "
+                "training diverged (lower its learning rates) or "
+                f"{self._front.output_names} exceeds 65504: split after a "
+                "normalisation or a bounded activation."
+            )
 
     def _extract(self, images):
         return tf.cast(self._front(images, training=False), tf.float16)
 
-    def _predict(self, latents, allowed):
+    def _classify(self, latents, allowed):
         logits = self._back(tf.cast(latents, tf.float32), training=False)
         logits = tf.where(allowed, logits, logits.dtype.min)
         return tf.argmax(logits, axis=-1, output_type=tf.int32)

@@ -136,6 +136,14 @@ class BatchRenormalization(keras.layers.BatchNormalization):
         return cls.from_config(kept)
 
 
+@keras.saving.register_keras_serializable(package="gnr_keras")
+class ReverseChannels(keras.layers.Layer):
+    """Reverses the last axis: RGB pixels become BGR, and the other way."""
+
+    def call(self, inputs):
+        return ops.flip(inputs, axis=-1)
+
+
 def leaves(model):
     """Returns the layers of a model, with those of nested models in place."""
     found = []

@@ -1,10 +1,6 @@
 """The learner: the paper's Algorithm 2, one experience at a time."""
 
 import functools
-import time
-import weakref
-from collections import defaultdict
-from contextlib import contextmanager
 
 import numpy as np
 import tensorflow as tf
@@ -13,21 +9,19 @@ from gnr_keras import backbones
 from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
 from gnr_keras import cloning
-from gnr_keras import evaluation
 from gnr_keras import generator as generator_lib
+from gnr_keras import growing
 from gnr_keras import inference
+from gnr_keras import storage
 from gnr_keras import strategies
-from gnr_keras import streams
 from gnr_keras import trainers
 from gnr_keras.datasets import source as source_lib
 from gnr_keras.replay import GeneratedReplay
 
 HEAD = "head"
-# Test images whose latents are in memory at a time where none are kept.
-_PART = 4096
 
 
-class Learner:
+class Learner(inference.Predictor):
     """Learns classes and instances as they come.
 
     Args:
@@ -36,7 +30,7 @@ class Learner:
         latent_layer: name of the layer at which the backbone is split. What
             is below, the front, is frozen after the first experience, unless
             the strategy trains it.
-        num_classes: rows of the head.
+        num_classes: rows of the head; `add_classes` adds more later.
         strategy: a `Strategy`, such as `gnr_keras.strategies.lwf()`; by
             default AR1free with 500 generated patterns as negatives, 32 in a
             batch.
@@ -57,6 +51,12 @@ class Learner:
         initialize: whether the backbone's weights are drawn anew from
             `seed`; otherwise they are kept, as for a pretrained one.
         inference_batch_size: images in a batch when nothing is trained.
+        latent_memory_limit: bytes of memory for latents, those of the
+            experience (dropped at its end) and of the test set together; by
+            default 4 GB. What goes beyond it is kept on disk.
+        cache_dir: existing folder on that disk, by default the system's for
+            temporary files. The files there have no name, and vanish with
+            the process at the latest.
         seed: all randomness of the learner comes from it.
 
     Example:
@@ -83,36 +83,26 @@ class Learner:
         predict_among="seen",
         initialize=False,
         inference_batch_size=256,
+        latent_memory_limit=4_000_000_000,
+        cache_dir=None,
         seed=0,
     ):
-        if predict_among not in ("seen", "all"):
-            raise ValueError(
-                '`predict_among` must be "seen" or "all". Received: '
-                f"{predict_among!r}."
-            )
-        self.num_classes = num_classes
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
         self.first = first
         self.following = following
-        self.predict_among = predict_among
-        self.seconds = defaultdict(float)
-        self.seen = np.zeros(num_classes, bool)
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
         self._kept = []
-        # The test set evaluated last, and its latents.
-        self._tested = lambda: None
-        self._test_latents = None
         if batch_renormalization:
             _check_unused(
                 not batch_renormalization.trainings, batch_renormalization
             )
         with self._distribution.scope():
-            self.model = cloning.clone(
+            model = cloning.clone(
                 backbones.with_head(
                     backbone, num_classes, HEAD, head_bias, seed
                 ),
@@ -120,7 +110,13 @@ class Learner:
                 batch_renormalization=bool(batch_renormalization),
                 keep_weights=not initialize,
             )
-            self.front, self.back = backbones.split(self.model, latent_layer)
+            super().__init__(
+                model,
+                latent_layer,
+                predict_among,
+                inference_batch_size,
+                storage.ArrayStore(latent_memory_limit, cache_dir),
+            )
             self.strategy = strategy or self._default_strategy()
             if not isinstance(self.strategy, strategies.Strategy):
                 raise ValueError(
@@ -148,9 +144,6 @@ class Learner:
             self.replay.build(
                 self.front.output_shape[1:], num_classes, self.back, seed
             )
-        self._inference = inference.Inference(
-            self.front, self.back, inference_batch_size
-        )
 
     def fit(self, experience, callbacks=()):
         """Learns one experience: one turn of Algorithm 2's loop.
@@ -173,23 +166,33 @@ class Learner:
         if self.strategy.keep_data:
             self._kept.append(new)
 
-    def evaluate(self, data):
-        """Tests the learner on all of `data`.
+    def add_classes(self, count):
+        """Grows the head, and all that is made for its classes.
 
-        The latents of the test set evaluated last are kept, since the front
-        does not change any more.
+        All that was learned stays, the old rows of the head to the last bit;
+        so do the old logits, where the machine sums each of them alike
+        whatever their number. The new rows are what they would be, had they
+        been there all the time: drawn from the seed, or zero after a
+        consolidation.
 
         Args:
-            data: a `Source` or a tuple `(images, labels)`.
-
-        Returns:
-            An `Evaluation`.
+            count: number of new classes; they follow the old ones.
         """
-        data = self._check_data(data)
-        predictions = self.predict(data)
-        return evaluation.Evaluation.from_predictions(
-            data.labels, predictions, self.seen
-        )
+        growing.check_count(count)
+        num_classes = self.num_classes + int(count)
+        consolidation = self.strategy.consolidation
+        with self._distribution.scope():
+            model = growing.grow_head(
+                self.model,
+                HEAD,
+                int(count),
+                self._seed,
+                zeros=bool(consolidation) and consolidation.rows is not None,
+            )
+            _, back = backbones.split(model, self._latent_layer)
+            self.replay.grow(num_classes, back)
+            self.trainer.grow(model)
+        self._replace_head(model, back)
 
     def replay_accuracy(self):
         """Tests the learner on what it would replay next.
@@ -201,46 +204,20 @@ class Learner:
         """
         if not self.replay.memory_size or not self.experiences_learned:
             return None
+        # Of its own, so that looking at it changes nothing.
+        rng = np.random.default_rng([self._seed, self.experiences_learned])
         with self._timed("evaluation"):
-            # Of its own, so that looking at it changes nothing.
-            rng = np.random.default_rng([self._seed, self.experiences_learned])
             memory = self.replay.populate(
                 np.flatnonzero(self.seen), (), self.replay.memory_size, rng
             )
-            if not len(memory):
-                return None
-            predictions = self._inference.predict(memory.latents, self.seen)
+        if not len(memory):
+            return None
+        predictions = self._inference.predict(memory.latents, self.seen)
         return float((predictions == memory.labels).mean())
 
-    def predict(self, data):
-        """Returns the class predicted for each image.
-
-        Args:
-            data: an array of images, or what `evaluate` takes.
-        """
-        if isinstance(data, np.ndarray):
-            data = (data, np.zeros(len(data), np.int32))
-        data = self._check_data(data)
-        if self.strategy.train_front or not self.experiences_learned:
-            # The front will move: nothing to keep, so a part at a time.
-            parts = range(_PART, len(data), _PART)
-            return np.concatenate(
-                [
-                    self._predict(self._latents_of(data.subset(part)))
-                    for part in np.split(np.arange(len(data)), parts)
-                ]
-            )
-        if self._tested() is not data:
-            self._test_latents = self._latents_of(data)
-            self._tested = weakref.ref(data)
-        return self._predict(self._test_latents)
-
-    def _predict(self, latents):
-        with self._timed("evaluation"):
-            allowed = self.seen
-            if self.predict_among == "all" or not allowed.any():
-                allowed = np.ones_like(self.seen)
-            return self._inference.predict(latents, allowed)
+    @property
+    def _front_stands(self):
+        return self.experiences_learned and not self.strategy.train_front
 
     def _populate_memory(self, data):
         """Shares the batch with the memory M, and fills that."""
@@ -286,8 +263,10 @@ class Learner:
                 )
             # Nothing but a replay looks at these latents; where there is
             # one, the front is frozen from here on.
-            return self._latents_of(data) if self.replay.memory_size else None
-        latents = self._latents_of(data)
+            if not self.replay.memory_size:
+                return None
+            return self._inference.latents(data)
+        latents = self._inference.latents(data)
         with self._timed("classifier"):
             self.trainer.fit_latents(
                 latents,
@@ -332,37 +311,6 @@ class Learner:
                 ),
             )
         )
-
-    def _latents_of(self, data):
-        """Runs the front once over `data`."""
-        with self._timed("front"):
-            return self._inference.latents(data)
-
-    def _check_data(self, data):
-        if isinstance(data, streams.Experience):
-            data = data.data
-        data = source_lib.as_source(data)
-        if not len(data):
-            raise ValueError("There are no patterns to learn or to test.")
-        expected = self.model.input_shape[1:]
-        if tuple(data.image_shape) != tuple(expected):
-            raise ValueError(
-                f"The backbone takes images of shape {expected}. Received: "
-                f"{data.image_shape}. Resize the images, or build the "
-                "backbone for this size."
-            )
-        if data.labels.max() >= self.num_classes:
-            raise ValueError(
-                f"The learner has {self.num_classes} classes, numbered from "
-                f"0. Received: class {data.labels.max()}."
-            )
-        return data
-
-    @contextmanager
-    def _timed(self, phase):
-        start = time.perf_counter()
-        yield
-        self.seconds[phase] += time.perf_counter() - start
 
 
 def _check_unused(unused, part):

@@ -5,10 +5,13 @@ checked against the one that it claims.
 """
 
 import dataclasses
+import os
+import pathlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from gnr_keras.datasets import conversion
 from gnr_keras.datasets import source as source_lib
 
 SCENARIOS = ("NC", "NI", "NIC")
@@ -45,10 +48,27 @@ class Stream(Sequence):
         test: the test set, likewise.
         indices: for each experience, the positions of its patterns in
             `train`.
+        numbering: number that each class of `train` and `test` gets in the
+            stream, where it is another one.
+        order: where the order of the experiences came from, in words.
+
+    Attributes:
+        original_classes: for each class of the stream, its number in the
+            sources that were given.
+        skipped_images: number of images that these left out as corrupt.
     """
 
-    def __init__(self, scenario, train, test, indices):
+    def __init__(
+        self, scenario, train, test, indices, numbering=None, order=None
+    ):
         train, test = _check_sources(train, test)
+        self.order = order
+        self.skipped_images = len(train.skipped) + len(test.skipped)
+        self.original_classes = np.arange(train.num_classes)
+        if numbering is not None:
+            numbering = np.asarray(numbering)
+            self.original_classes = np.argsort(numbering)
+            train, test = train.renumber(numbering), test.renumber(numbering)
         if not len(indices):
             raise ValueError("A stream needs at least one experience.")
         for k, chosen in enumerate(indices):
@@ -82,6 +102,11 @@ class Stream(Sequence):
         return self.train.class_names
 
     @property
+    def original_class_names(self):
+        """Names of the classes, in the order of the sources given."""
+        return [self.class_names[c] for c in np.argsort(self.original_classes)]
+
+    @property
     def image_shape(self):
         return self.train.image_shape
 
@@ -97,19 +122,25 @@ def new_classes(
         first_classes: number of classes of the first experience.
         classes_per_experience: number of classes of each later one.
         seed: the order of the classes is drawn from it.
-        class_order: optional order of the classes, instead of a drawn one.
+        class_order: order of the classes instead of a drawn one: their
+            numbers, or the path of a text file with one class a line, its
+            name or its number.
 
     Returns:
         A `Stream`.
     """
     train, test = _check_sources(train, test)
     classes = np.unique(train.labels)
-    if class_order is None:
+    given = class_order is not None
+    if isinstance(class_order, (str, os.PathLike)):
+        class_order = _read_order(class_order, train.class_names)
+    if not given:
         class_order = np.random.default_rng(seed).permutation(classes)
     elif sorted(class_order) != classes.tolist():
         raise ValueError(
             "`class_order` must name each class of the training data once. "
-            f"Received: {list(class_order)}; classes: {classes.tolist()}."
+            f"Received: {_shortened(class_order)}; classes: "
+            f"{_shortened(classes)}."
         )
     later = len(classes) - first_classes
     if first_classes < 1 or classes_per_experience < 1 or later < 0:
@@ -129,7 +160,8 @@ def new_classes(
         np.flatnonzero(np.isin(train.labels, group))
         for group in np.split(np.asarray(class_order), list(cuts))
     ]
-    return Stream("NC", train, test, indices)
+    order = "given" if given else _drawn(seed)
+    return Stream("NC", train, test, indices, order=order)
 
 
 def new_instances(train, test, seed=0):
@@ -147,7 +179,7 @@ def new_instances(train, test, seed=0):
     sessions = np.unique(_sessions_of(train, "NI"))
     order = np.random.default_rng(seed).permutation(sessions)
     indices = [np.flatnonzero(train.sessions == session) for session in order]
-    return Stream("NI", train, test, indices)
+    return Stream("NI", train, test, indices, order=_drawn(seed))
 
 
 def new_instances_and_classes(
@@ -197,7 +229,7 @@ def new_instances_and_classes(
         for group in groups
         if len(group)
     ]
-    return Stream("NIC", train, test, indices)
+    return Stream("NIC", train, test, indices, order=_drawn(seed))
 
 
 def check_scenario(scenario, classes):
@@ -238,7 +270,7 @@ def check_scenario(scenario, classes):
 
 
 def _check_sources(train, test):
-    train, test = source_lib.as_source(train), source_lib.as_source(test)
+    train, test = conversion.as_source(train), conversion.as_source(test)
     if train.image_shape != test.image_shape:
         raise ValueError(
             "Training and test images must have one size. Received: "
@@ -252,6 +284,41 @@ def _check_sources(train, test):
             f"data has {train.num_classes} classes, numbered from 0."
         )
     return train, test
+
+
+def _read_order(path, class_names):
+    path = pathlib.Path(path).expanduser()
+    if not path.is_file():
+        raise ValueError(
+            f"There is no file {path}. `class_order` must name a text file "
+            "with one class a line."
+        )
+    number_of = {name: number for number, name in enumerate(class_names)}
+    order = []
+    for line in path.read_text().splitlines():
+        name = line.strip()
+        if name in number_of:
+            order.append(number_of[name])
+        elif name.isdigit():
+            order.append(int(name))
+        elif name:
+            raise ValueError(
+                f"{path} names a class {name!r} that the data does not have. "
+                f"Its {len(class_names)} classes are {class_names[0]!r}, "
+                f"{class_names[-1]!r} and so on."
+            )
+    return order
+
+
+def _shortened(numbers):
+    """A thousand numbers say no more than a few."""
+    shown = ", ".join(str(number) for number in numbers[:60])
+    more = f", ... ({len(numbers)} in all)" if len(numbers) > 60 else ""
+    return f"[{shown}{more}]"
+
+
+def _drawn(seed):
+    return f"drawn from seed {seed}"
 
 
 def _sessions_of(train, scenario):

@@ -1,9 +1,22 @@
 """Small data and models that several tests use."""
 
+import pathlib
+
 import keras
 import numpy as np
+import pytest
 
 from gnr_keras import streams
+
+# Real data and weights, which lie beside the repository where they lie at all.
+SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def needs_shared(name):
+    """Skips a test where a file or folder of `SHARED` is absent."""
+    return pytest.mark.skipif(
+        not (SHARED / name).exists(), reason=f"needs {name} beside the project"
+    )
 
 
 def blobs(num_classes=4, per_class=24, size=8, seed=0, sessions=2):

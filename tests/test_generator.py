@@ -8,6 +8,7 @@ import tensorflow as tf
 from gnr_keras import ConditionalVAE
 from gnr_keras import GeneratorTrainer
 from gnr_keras import generator as generator_module
+from gnr_keras import growing
 from gnr_keras.layers import BatchRenormalization
 from gnr_keras.replay import Memory
 
@@ -259,6 +260,86 @@ def test_saved_generator_loads_without_custom_objects(tmp_path, data_shape):
     np.testing.assert_array_equal(
         loaded.generate([0, 2, 1], seed=3), generator.generate([0, 2, 1], 3)
     )
+
+
+@pytest.mark.parametrize("data_shape", [(6,), (9, 7, 2)])
+def test_grown_generator_gives_the_old_patterns(data_shape):
+    generator = make_generator(data_shape, beta=0.5, seed=4)
+    x, labels = make_data(data_shape, count=16)
+    fit(generator, None, x, labels)
+    wanted = np.arange(300) % 3
+    before = generator.generate(wanted, seed=3)
+    reconstructed = generator((x, labels)).numpy()
+    grown = generator.grown(5)
+    assert grown.get_config() == {**generator.get_config(), "num_classes": 5}
+    np.testing.assert_array_equal(grown.generate(wanted, seed=3), before)
+    np.testing.assert_allclose(
+        grown((x, labels)), reconstructed, rtol=1e-5, atol=1e-6
+    )
+    assert grown.generate([3, 4], seed=3).shape == (2, *data_shape)
+    # What is new is what a generator of five classes starts with.
+    fresh = make_generator(data_shape, 5, beta=0.5, seed=4)
+    larger = 0
+    for old, new, start in zip(
+        generator.variables, grown.variables, fresh.variables, strict=True
+    ):
+        np.testing.assert_array_equal(new[: old.shape[0]], old)
+        rest = start.numpy()[old.shape[0] :]
+        np.testing.assert_array_equal(new[old.shape[0] :], rest)
+        larger += bool(len(rest))
+    # Of the encoder one kernel, of the decoder one and the offset.
+    assert larger == 3
+    with pytest.raises(ValueError, match="has 3 classes.*Received: 2"):
+        generator.grown(2)
+
+
+def grow_in_training(trainer):
+    """Two classes more, which the classifier holds to be impossible."""
+    head = trainer.classifier.layers[-1].name
+    classifier = growing.grow_head(trainer.classifier, head, 2, seed=0)
+    bias = classifier.layers[-1].bias
+    bias.assign([*bias.numpy()[:3], -1e9, -1e9])
+    before = weights_of(trainer._optimizer)
+    trainer.grow(trainer.generator.grown(5), classifier)
+    larger = 0
+    for old, new in zip(before, trainer._optimizer.variables, strict=True):
+        kept = tuple(slice(size) for size in old.shape)
+        np.testing.assert_array_equal(new.numpy()[kept], old)
+        # Adam's moments of what is new are zero.
+        assert np.abs(new).sum() == pytest.approx(np.abs(old).sum())
+        larger += new.shape != old.shape
+    # Two moments of three kernels.
+    assert larger == 6
+
+
+def test_training_goes_on_after_growth_as_without_it():
+    """Weights of classes that do not occur have no gradient."""
+    x, labels = make_data((3, 3, 4), count=32)
+    patterns = []
+    for grows in (False, True):
+        keras.utils.set_random_seed(0)
+        trainer = fit(
+            make_generator(),
+            small_classifier(),
+            x,
+            labels,
+            schedule=lambda i: 0.5**i,
+        )
+        before = trainer.generator.generate(np.arange(60) % 3, seed=0)
+        if grows:
+            grow_in_training(trainer)
+        trainer.fit(
+            np.asarray(x, np.float16),
+            labels.numpy(),
+            empty_memory((3, 3, 4)),
+            np.random.default_rng(1),
+        )
+        assert trainer.trainings == 2
+        after = trainer.generator.generate(np.arange(60) % 3, seed=0)
+        patterns.append(after.astype(float))
+        assert np.abs(after - before).max() > 0.05
+    # Rounding, of sums and to half precision.
+    np.testing.assert_allclose(*patterns, atol=4e-3)
 
 
 @pytest.mark.parametrize("data_shape", [(6,), (9, 7, 2)])

@@ -131,7 +131,7 @@ def test_latents_computed_once_equal_latents_computed_each_epoch():
     learner.fit(stream[0])
     data = stream[1].data
     images = np.concatenate([x for x, _ in data.batches(range(len(data)), 24)])
-    cached = learner._latents_of(data)
+    cached = learner._inference.latents(data)
     learner.fit(stream[1])
     each_epoch = learner.front(images.astype("float32"), training=False)
     # Half precision keeps 11 bits: latents up to 6 are off by 0.002.

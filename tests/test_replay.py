@@ -166,6 +166,29 @@ def test_balanced_stores_after_more_experiences_than_places():
     assert counts(populate(replay, range(6))) == [1, 1, 0, 0, 0, 0]
 
 
+def test_balanced_grows_by_new_classes():
+    replay = built(OriginalReplay(8, rule="balanced"))
+    learn(replay, [0, 5], 30)
+    before = populate(replay, range(6))
+    replay.grow(9, "classifier")
+    after = populate(replay, range(9))
+    np.testing.assert_array_equal(before.latents, after.latents)
+    learn(replay, [8], 30, first=100)
+    received = np.bincount(populate(replay, range(9)).labels, minlength=9)
+    # 8 places for three classes, of which one has 2.
+    assert sorted(received[[0, 5, 8]]) == [2, 3, 3]
+    # The 30 patterns of class 5 are not forgotten: of 8 places, 2 go to them
+    # and 6 to the 90 that follow. See above for the deviation.
+    kept = []
+    for seed in range(300):
+        replay = built(OriginalReplay(8, rule="balanced"))
+        learn(replay, [5], 30, seed=seed)
+        replay.grow(9, "classifier")
+        learn(replay, [5], 90, first=100, seed=1000 + seed)
+        kept.append(sum(n < 100 for n in numbers(populate(replay, [5]))))
+    assert np.mean(kept) == pytest.approx(2.0, abs=0.3)
+
+
 def test_random_replay_is_uniform_up_to_the_percentile():
     replay = built(RandomReplay(2000))
     # 0 to 100: the 90th percentile is 90.
@@ -192,6 +215,23 @@ def test_random_replay_keeps_the_percentile_of_the_first_experience():
     # The median of 0 to 100.
     latents = populate(replay, [0, 1]).latents
     assert 45 < latents.max() <= 50
+
+
+def test_random_replay_fills_a_memory_of_more_than_one_slice():
+    replay = built(RandomReplay(1000), latent_shape=(3,))
+    replay.update(
+        np.full((2, 3), 2.0, np.float16),
+        np.zeros(2, np.int32),
+        replay.empty(),
+        np.random.default_rng(0),
+    )
+    latents = populate(replay, [0]).latents.astype(float)
+    # Uniform in [0, 2] in each part; deviations of the means below 0.024.
+    for part in np.split(latents, 5):
+        np.testing.assert_allclose(part.mean(), 1.0, atol=0.1)
+        assert 1.9 < part.max() <= 2
+    # No part is another one again.
+    assert len(np.unique(latents, axis=0)) == 1000
 
 
 def test_random_replay_takes_one_percentile_over_all_units():

@@ -29,6 +29,9 @@ class CWRConsolidation(keras.callbacks.Callback):
     patterns in the replay memory. A bias, where the head has one, is
     consolidated with its class but not centred.
 
+    The head may have more rows in a later training, for classes that nobody
+    knew of before: rows and counts so far stay as they are.
+
     Args:
         head: name of the head, a `Dense` layer of the model.
         replay_sign: "negative" (replayed patterns leave the rows of their
@@ -116,10 +119,7 @@ class CWRConsolidation(keras.callbacks.Callback):
             )
         layer = self._layer()
         trained = self._read(layer)
-        if self.rows is None:
-            self.rows = np.zeros_like(trained)
-            self.past_counts = np.zeros(len(trained), np.int64)
-            self._real_counts = np.zeros(len(trained), np.int64)
+        self._make_room(trained)
         labels, replay_labels = self._labels
         both = np.concatenate([labels, replay_labels])
         if both.min() < 0 or both.max() >= len(trained):
@@ -144,6 +144,25 @@ class CWRConsolidation(keras.callbacks.Callback):
             self.past_counts = self.past_counts + self._replayed
         self._write(layer, self.rows)
         self._labels = None
+
+    def _make_room(self, trained):
+        """Adds rows of zeros up to those of the head."""
+        if self.rows is None:
+            self.rows = np.zeros_like(trained[:0])
+            self.past_counts = np.zeros(0, np.int64)
+            self._real_counts = np.zeros(0, np.int64)
+        missing = len(trained) - len(self.rows)
+        if missing < 0 or trained.shape[1] != self.rows.shape[1]:
+            raise ValueError(
+                f"Expected the head {self.head!r} with the rows consolidated "
+                f"so far, {self.rows.shape[0]} of {self.rows.shape[1]} "
+                f"weights, or more rows. Received: {trained.shape[0]} of "
+                f"{trained.shape[1]}. For another model, build a new "
+                "CWRConsolidation."
+            )
+        self.rows = np.pad(self.rows, ((0, missing), (0, 0)))
+        self.past_counts = np.pad(self.past_counts, (0, missing))
+        self._real_counts = np.pad(self._real_counts, (0, missing))
 
     def _consolidate(self, trained):
         """Algorithm 1; returns the new consolidated rows."""

@@ -1,11 +1,16 @@
 """Labelled image sources that streams are cut from."""
 
+from gnr_keras.datasets.conversion import from_dataset
 from gnr_keras.datasets.core50 import core50
 from gnr_keras.datasets.embedded import embedded_objects
 from gnr_keras.datasets.files import FileSource
-from gnr_keras.datasets.imagenet import imagenet
+from gnr_keras.datasets.folders import image_folder
+from gnr_keras.datasets.images import random_flip
+from gnr_keras.datasets.images import random_resized_crop
+from gnr_keras.datasets.loading import load_images
 from gnr_keras.datasets.source import ArraySource
 from gnr_keras.datasets.source import Source
+from gnr_keras.datasets.tfds_sets import tfds_images
 
 __all__ = [
     "ArraySource",
@@ -13,5 +18,10 @@ __all__ = [
     "Source",
     "core50",
     "embedded_objects",
-    "imagenet",
+    "from_dataset",
+    "image_folder",
+    "load_images",
+    "random_flip",
+    "random_resized_crop",
+    "tfds_images",
 ]

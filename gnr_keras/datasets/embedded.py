@@ -7,6 +7,7 @@ import uuid
 
 import numpy as np
 
+from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
 from gnr_keras.datasets.source import ArraySource
 
@@ -34,7 +35,10 @@ def embedded_objects(
     Returns:
         Two sources `(train, test)` with one class per object, memory-mapped.
     """
-    folder = pathlib.Path(data_dir or default_data_dir()) / "embedded_objects"
+    folder = (
+        pathlib.Path(data_dir or downloads.default_data_dir())
+        / "embedded_objects"
+    )
     name = f"{image_size}px_{frames_per_session}frames_seed{seed}_v{_VERSION}"
     path = folder / f"{name}.npy"
     if not path.exists():
@@ -57,12 +61,6 @@ def embedded_objects(
         everything.subset(np.flatnonzero(~is_test)),
         everything.subset(np.flatnonzero(is_test)),
     )
-
-
-def default_data_dir():
-    """Returns the folder where TensorFlow Datasets keeps its data too."""
-    default = os.path.join("~", "tensorflow_datasets")
-    return os.path.expanduser(os.environ.get("TFDS_DATA_DIR", default))
 
 
 def _draw(path, image_size, frames_per_session, seed, progress):

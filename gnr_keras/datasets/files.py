@@ -6,13 +6,13 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from gnr_keras.datasets.embedded import default_data_dir
-from gnr_keras.datasets.source import Source
+from gnr_keras.datasets import encoded
+from gnr_keras.datasets.encoded import EncodedSource
 
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 
-class FileSource(Source):
+class FileSource(EncodedSource):
     """Images in files, which are read only when asked for.
 
     An image of another size is resized until it covers `image_size`, with its
@@ -25,6 +25,15 @@ class FileSource(Source):
         image_size: `(height, width)` of the images, or one integer for both.
         sessions: optional integer per pattern.
         class_names: optional names of the classes.
+        root: folder that `names` are relative to.
+        crop_fraction: part of the resized image, along its shorter side, that
+            is cut out: 0.875 resizes to 256 where 224 are wanted.
+        skip_corrupt: whether images that cannot be decoded are left out.
+            They are looked for at once, which reads all files.
+        progress: optional function of `(done, total)` files looked at.
+
+    Attributes:
+        skipped: paths of the images that were left out.
 
     Example:
 
@@ -36,82 +45,60 @@ class FileSource(Source):
     """
 
     def __init__(
-        self, paths, labels, image_size, sessions=None, class_names=None
+        self,
+        paths,
+        labels,
+        image_size,
+        sessions=None,
+        class_names=None,
+        root=None,
+        crop_fraction=1.0,
+        skip_corrupt=False,
+        progress=None,
     ):
         if len(paths) != len(labels):
             raise ValueError(
                 "There must be one label per file. Received: "
                 f"{len(paths)} paths, {len(labels)} labels."
             )
-        self._size = _height_and_width(image_size)
-        super().__init__(labels, (*self._size, 3), sessions, class_names)
+        self.root = root
         # As bytes: a million paths in NumPy's own strings take four times
         # the memory.
-        self._paths = np.array([os.fsencode(path) for path in paths], "S")
+        paths = np.array([os.fsencode(path) for path in paths], "S")
+        super().__init__(
+            paths,
+            labels,
+            image_size,
+            sessions,
+            class_names,
+            crop_fraction,
+            skip_corrupt,
+            progress,
+        )
         # Not every one: a million look-ups take minutes on a network drive.
-        for path in self._paths[[0, -1]] if len(self) else ():
+        for path in self._keys[[0, -1]] if len(self) else ():
             if not tf.io.gfile.exists(path):
-                raise ValueError(_no_file(path))
+                raise ValueError(encoded.missing_message(self._name(path)))
 
-    def batches(self, indices, batch_size):
-        indices = np.asarray(indices, np.int64)
-        # TensorFlow's own operations only: where `from_generator` or
-        # `py_function` runs before the first training step, every later step
-        # takes 2.5 times as long on a CPU (TensorFlow 2.21).
-        dataset = tf.data.Dataset.from_tensor_slices(self._paths[indices])
-        dataset = dataset.map(
-            self._read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
-        images = iter(dataset.batch(batch_size).prefetch(tf.data.AUTOTUNE))
-        for start in range(0, len(indices), batch_size):
-            chosen = indices[start : start + batch_size]
-            try:
-                batch = next(images).numpy()
-            except tf.errors.OpError:
-                # The pipeline's own error does not name the file.
-                self._check_files(chosen)
-                raise
-            yield batch, self.labels[chosen]
+    @property
+    def names(self):
+        """Path of each file, relative to `root` and with forward slashes."""
+        root = self.root or "."
+        return [
+            pathlib.PurePath(
+                os.path.relpath(os.fsdecode(path), root)
+            ).as_posix()
+            for path in self._keys
+        ]
 
-    def _read(self, path):
-        image = tf.io.decode_image(
-            tf.io.read_file(path), channels=3, expand_animations=False
-        )
-        return _fit(tf.ensure_shape(image, (None, None, 3)), *self._size)
+    def _fetch(self, keys):
+        return tf.constant(keys)
 
-    def _check_files(self, indices):
-        for path in self._paths[indices]:
-            try:
-                self._read(tf.constant(path))
-            except tf.errors.NotFoundError as error:
-                raise ValueError(_no_file(path)) from error
-            except tf.errors.OpError as error:
-                raise ValueError(
-                    f"{os.fsdecode(path)} cannot be read as an image: "
-                    f"{error.message} Expected a whole JPEG, PNG, BMP or GIF "
-                    "file. Replace it, or leave it out."
-                ) from error
+    def _encoded(self, fetched):
+        return tf.io.read_file(fetched)
 
-
-def find_folder(data_dir, name, holds, advice):
-    """Finds the folder of a data set.
-
-    Args:
-        data_dir: the folder itself or the one above it; `default_data_dir()`
-            if `None`.
-        name: usual name of the folder.
-        holds: name of a folder that must be in it.
-        advice: how to get the data, the end of the error's message.
-    """
-    above = pathlib.Path(data_dir or default_data_dir()).expanduser()
-    candidates = (above / name, above)
-    for folder in candidates:
-        if (folder / holds).is_dir():
-            return folder
-    raise ValueError(
-        f"There is no folder {holds!r} in {candidates[0]} or in "
-        f"{candidates[1]}. {advice}"
-    )
+    def _name(self, key):
+        return os.fsdecode(key)
 
 
 def list_images(folders, progress=None):
@@ -144,7 +131,7 @@ def list_images(folders, progress=None):
     return groups
 
 
-def grouped_source(groups, labels, image_size, sessions=None, class_names=None):
+def grouped_source(groups, labels, image_size, sessions=None, **options):
     """Builds a `FileSource` from groups of files.
 
     Args:
@@ -152,7 +139,7 @@ def grouped_source(groups, labels, image_size, sessions=None, class_names=None):
         labels: class of each group.
         image_size: as for `FileSource`.
         sessions: optional session of each group.
-        class_names: as for `FileSource`.
+        **options: further arguments of `FileSource`.
     """
     sizes = [len(group) for group in groups]
     return FileSource(
@@ -160,47 +147,5 @@ def grouped_source(groups, labels, image_size, sessions=None, class_names=None):
         np.repeat(labels, sizes),
         image_size,
         None if sessions is None else np.repeat(sessions, sizes),
-        class_names,
-    )
-
-
-def _height_and_width(image_size):
-    sides = np.asarray(image_size)
-    if (
-        not np.issubdtype(sides.dtype, np.integer)
-        or sides.shape not in ((), (2,))
-        or sides.min() < 1
-    ):
-        raise ValueError(
-            "`image_size` must be a positive integer or a pair (height, "
-            f"width) of such. Received: {image_size!r}."
-        )
-    height, width = np.broadcast_to(sides, 2).tolist()
-    return height, width
-
-
-def _fit(image, height, width):
-    wanted = tf.constant((height, width))
-    size = tf.shape(image)[:2]
-
-    def resize_and_cut():
-        scale = tf.reduce_max(wanted / size)
-        covering = tf.round(scale * tf.cast(size, scale.dtype))
-        covering = tf.maximum(tf.cast(covering, tf.int32), wanted)
-        resized = tf.image.resize(image, covering, antialias=True)
-        top, left = tf.unstack((covering - wanted) // 2)
-        cut = resized[top : top + height, left : left + width]
-        return tf.cast(tf.round(cut), tf.uint8)
-
-    # Most images of CORe50 and of prepared data have the right size already.
-    fitted = tf.cond(
-        tf.reduce_all(size == wanted), lambda: image, resize_and_cut
-    )
-    return tf.ensure_shape(fitted, (height, width, 3))
-
-
-def _no_file(path):
-    return (
-        f"There is no file {os.fsdecode(path)}. Check the path, and that it "
-        "was not moved or removed since the files were listed."
+        **options,
     )

@@ -60,6 +60,15 @@ class Replay(abc.ABC):
         self.latent_shape = tuple(latent_shape)
         self.num_classes = num_classes
 
+    def grow(self, num_classes, classifier):
+        """Makes room for new classes, and keeps what is stored.
+
+        Args:
+            num_classes: rows of the grown head.
+            classifier: model from latents to logits with that head.
+        """
+        self.num_classes = num_classes
+
     def populate(self, seen_classes, current_classes, num_draws, rng):
         """Returns the memory of an experience after the first.
 

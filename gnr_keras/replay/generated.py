@@ -11,6 +11,10 @@ from gnr_keras.replay.base import Replay
 class GeneratedReplay(Replay):
     """Patterns of a generator that learns along with the classifier.
 
+    Where classes are added later, the generator has to have a method
+    `grown(num_classes)` that returns a larger one, and its trainer one
+    `grow(generator, classifier)`, as those of this package have.
+
     Args:
         memory_size: patterns in the memory, R.
         replay_per_batch: see `Replay`.
@@ -53,6 +57,11 @@ class GeneratedReplay(Replay):
             latent_shape, num_classes, seed=seed
         )
         self.trainer = self._make_trainer(self.generator, classifier)
+
+    def grow(self, num_classes, classifier):
+        super().grow(num_classes, classifier)
+        self.generator = self.generator.grown(num_classes)
+        self.trainer.grow(self.generator, classifier)
 
     def _populate(self, classes, num_draws, rng):
         size = num_draws if self.fresh else self.memory_size

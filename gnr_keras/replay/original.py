@@ -39,6 +39,12 @@ class OriginalReplay(Replay):
         self._stored = self.empty()
         self._counts = np.zeros(num_classes, np.int64)
 
+    def grow(self, num_classes, classifier):
+        super().grow(num_classes, classifier)
+        self._counts = np.pad(
+            self._counts, (0, num_classes - len(self._counts))
+        )
+
     def _populate(self, classes, num_draws, rng):
         chosen = np.isin(self._stored.labels, classes)
         return Memory(self._stored.latents[chosen], self._stored.labels[chosen])

@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import growing
 from gnr_keras.trainers import loop
 
 
@@ -45,8 +46,6 @@ class GeneratorTrainer:
             raise ValueError(
                 f"`epochs` must be at least 1. Received: {epochs}."
             )
-        self.generator = generator
-        self.classifier = classifier
         self.epochs = epochs
         self.batch_size = batch_size
         self.replay_per_batch = replay_per_batch
@@ -56,20 +55,18 @@ class GeneratorTrainer:
         optimizer = optimizer or keras.optimizers.Adam(2e-3)
         if schedule:
             self._learning_rate = float(optimizer.learning_rate)
-        with self._strategy.scope():
-            self._optimizer = type(optimizer).from_config(
-                optimizer.get_config()
-            )
-            self._optimizer.build(generator.trainable_variables)
-        shape = (None, batch_size, *generator.data_shape)
-        self._run = tf.function(
-            self._run,
-            input_signature=[
-                tf.TensorSpec(shape, tf.float16),
-                tf.TensorSpec((None, batch_size), tf.int32),
-                tf.TensorSpec((2,), tf.int32),
-            ],
-        )
+        self._prepare(generator, classifier, optimizer)
+
+    def grow(self, generator, classifier):
+        """Goes on with a generator that has grown by new classes.
+
+        Args:
+            generator: what `grown` of the present generator returned.
+            classifier: model from latents to logits of all classes.
+        """
+        optimizer = self._optimizer
+        self._prepare(generator, classifier, optimizer)
+        growing.inherit(optimizer.variables, self._optimizer.variables)
 
     def fit(self, latents, labels, memory, rng, callbacks=()):
         """Trains on an experience and on the memory replayed in it.
@@ -120,7 +117,25 @@ class GeneratorTrainer:
         )
         self.trainings += 1
 
-    def _run(self, latents, labels, seed):
+    def _prepare(self, generator, classifier, optimizer):
+        self.generator = generator
+        self.classifier = classifier
+        with self._strategy.scope():
+            self._optimizer = type(optimizer).from_config(
+                optimizer.get_config()
+            )
+            self._optimizer.build(generator.trainable_variables)
+        shape = (None, self.batch_size, *generator.data_shape)
+        self._run = tf.function(
+            self._run_steps,
+            input_signature=[
+                tf.TensorSpec(shape, tf.float16),
+                tf.TensorSpec((None, self.batch_size), tf.int32),
+                tf.TensorSpec((2,), tf.int32),
+            ],
+        )
+
+    def _run_steps(self, latents, labels, seed):
         steps = tf.shape(labels)[0]
         totals = {
             name: tf.constant(0.0) for name in self.generator.loss_weights

@@ -16,6 +16,10 @@ class Phase:
             index such as `schedules.StepDecay(0.1, 15)`; `None` for 1.
         experience_schedule: likewise in each experience, such as
             `schedules.LogisticDecay(0.9, 1.5, 8)`.
+        augment: changes each image at random, such as
+            `datasets.random_resized_crop`. Only where images are trained on,
+            as in the first experience: later ones are run through the front
+            once, and their latents are what is trained on.
     """
 
     epochs: int
@@ -23,6 +27,7 @@ class Phase:
     learning_rate_head: float
     epoch_schedule: Callable[[int], float] | None = None
     experience_schedule: Callable[[int], float] | None = None
+    augment: Callable | None = None
 
     def __post_init__(self):
         if self.epochs < 1:

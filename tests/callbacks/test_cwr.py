@@ -329,6 +329,79 @@ def test_fit_over_two_experiences_ends_with_all_classes_known():
     np.testing.assert_array_equal(predicted, y)
 
 
+def test_rows_and_counts_stay_when_the_head_grows():
+    cwr, _ = learn_two_classes()
+    larger = head_model(classes=5)
+    # sqrt(4 / 1) = 2: (8, 0) -> (4, -4), (2 * 1 + 4) / 3 = 2. Class 4 is
+    # new: (1, 7) -> (-3, 3). Of class 1, only replayed, the row stays.
+    learn(
+        cwr,
+        larger,
+        [0, 4],
+        [[8, 0], [9, 5], [3, 3], [6, 2], [1, 7]],
+        replay_labels=[1],
+    )
+    expect(cwr, larger, [[2, -2], [-2, 2], [0, 0], [0, 0], [-3, 3]])
+    np.testing.assert_array_equal(cwr.past_counts, [5, 9, 0, 0, 1])
+    np.testing.assert_array_equal(cwr.seen, [True, True, False, False, True])
+
+
+def test_rows_are_loaded_into_a_head_that_grew():
+    cwr, _ = learn_two_classes()
+    larger = head_model(classes=4)
+    begin(cwr, larger, [0, 3], replay_labels=[1])
+    np.testing.assert_array_equal(
+        kernel_rows(larger), [[1, -1], [-2, 2], [0, 0], [0, 0]]
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (3, 4)])
+def test_head_that_shrank_or_has_other_features_is_an_error(shape):
+    cwr, model = learn_two_classes()
+    features, classes = shape
+    with pytest.raises(
+        ValueError, match=rf"3 of 2 weights.*{classes} of {features}"
+    ):
+        begin(cwr, head_model(features, classes), [0])
+    learn(cwr, model, [2], [[0, 0], [0, 0], [1, 7]])
+    expect(cwr, model, [[1, -1], [-2, 2], [-3, 3]])
+
+
+def test_fit_goes_on_with_a_head_that_the_user_grew():
+    inputs = keras.Input((4,))
+    features = keras.layers.Dense(4, "relu", trainable=False)(inputs)
+    cwr = CWRConsolidation()
+
+    def with_head(classes):
+        head = keras.layers.Dense(classes, name="head")
+        return compiled(keras.Model(inputs, head(features)))
+
+    small = with_head(2)
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    fit(small, cwr, x, y, epochs=10)
+    rows = cwr.rows.copy()
+
+    large = with_head(3)
+    x, y = clusters([2])
+    replay_x, replay_y = clusters([0, 1], seed=1)
+    cwr.begin_experience(y, replay_y)
+    fit(
+        large,
+        cwr,
+        np.concatenate([x, replay_x]),
+        np.concatenate([y, replay_y]),
+        epochs=10,
+    )
+    # Weights and bias of the old classes, in a model that never had them.
+    np.testing.assert_array_equal(cwr.rows[:2], rows)
+    x, y = clusters([0, 1, 2], seed=2)
+    np.testing.assert_array_equal(
+        large.predict(x, verbose=0)[:, :2], small.predict(x, verbose=0)
+    )
+    assert (large.predict(x, verbose=0).argmax(-1) == y)[y == 2].all()
+
+
 def test_each_fit_needs_its_own_begin_experience():
     model, cwr = compiled(functional_classifier()), CWRConsolidation()
     x, y = clusters([0, 1])

@@ -1,17 +1,25 @@
 """Tests of CORe50, on a tree of its layout and on real frames."""
 
-import pathlib
+import functools
+import http.server
+import shutil
+import threading
 import warnings
+import zipfile
 
+import core50_tree
+import helpers
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_datasets as tfds
 
+from gnr_keras import protocols
 from gnr_keras import streams
 from gnr_keras.datasets import core50
-from gnr_keras.datasets import embedded
+from gnr_keras.datasets import downloads
 
-SHARED = pathlib.Path(__file__).parents[2].parent / "shared" / "data" / "core50"
+SHARED = helpers.SHARED / "core50"
 
 
 def frame_path(root, session, number, frame):
@@ -82,7 +90,8 @@ def test_every_second_frame_of_each_video(data_dir):
     """Five frames, an odd number: counting on would take others."""
     train, test = core50(image_size=4, every=2, data_dir=data_dir)
     assert len(train) == 8 * 50 * 3
-    assert len(test) == 3 * 50 * 3
+    # The test set is one list: 750 frames, of which each second.
+    assert len(test) == 375
     for number in (1, 10, 50):
         where = np.flatnonzero(
             (train.labels == number - 1) & (train.sessions == 2)
@@ -113,19 +122,172 @@ def test_whole_tree_gives_no_warning_and_all_streams(data_dir):
     assert len(nic) == 391
 
 
-def test_absent_folder_says_where_and_what_and_how(tmp_path):
+@pytest.fixture
+def offline(monkeypatch):
+    """No test may download gigabytes where there is a connection."""
+
+    def refuse(*arguments, **options):
+        raise OSError("no connection")
+
+    monkeypatch.setattr(downloads.urllib.request, "urlopen", refuse)
+
+
+def test_absent_images_say_where_and_what_and_how(tmp_path, offline):
     with pytest.raises(ValueError) as error:
         core50(data_dir=tmp_path)
     message = str(error.value)
-    assert str(tmp_path / "core50_128x128") in message
+    assert "Could not get https://vlomonaco.github.io/" in message
+    assert "no connection" in message
     assert "s1/o1/C_01_01_000.png" in message
     assert "https://vlomonaco.github.io/core50/" in message
 
 
-def test_default_folder_is_named_where_it_is_absent(tmp_path, monkeypatch):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "absent"))
-    with pytest.raises(ValueError, match=embedded.default_data_dir()):
-        core50()
+def test_absent_data_dir_is_not_made(tmp_path, offline):
+    with pytest.raises(ValueError, match=f"no folder {tmp_path}/absent"):
+        core50(data_dir=tmp_path / "absent")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_another_folder_of_that_name_is_refused(tmp_path, offline):
+    root = tmp_path / "core50_128x128"
+    (root / "train").mkdir(parents=True)
+    with pytest.raises(ValueError, match=f"{root} is not CORe50. Expected"):
+        core50(data_dir=tmp_path)
+    (root / "s1").mkdir()
+    with pytest.raises(ValueError, match=f"{root} is not CORe50. Expected"):
+        core50(data_dir=tmp_path)
+
+
+def test_other_files_are_refused(tmp_path):
+    path = frame_path(tmp_path, 1, 1, 0)
+    path.parent.mkdir(parents=True)
+    wrong = path.with_name("C_02_01_000.png")
+    wrong.touch()
+    with (
+        pytest.warns(UserWarning, match="1 of CORe50's 550"),
+        pytest.raises(ValueError, match=f"{wrong} is not a frame of CORe50"),
+    ):
+        core50(data_dir=tmp_path)
+
+
+def pack(folder, archive):
+    """Packs a tree as the authors' archive is packed."""
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(folder.rglob("*.*")):
+            file.write(path, path.relative_to(folder.parent))
+
+
+@pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
+def test_archive_in_the_folder_is_extracted_once(tmp_path, offline):
+    root = core50_tree.write_tree(tmp_path, objects=[1, 2], size=4)
+    pack(root, tmp_path / "core50_128x128.zip")
+    shutil.rmtree(root)
+    train, test = core50(image_size=4, data_dir=tmp_path)
+    assert (len(train), len(test)) == (8 * 2 * 2, 3 * 2 * 2)
+    assert not root.exists()
+    # What was extracted is enough the next time.
+    (tmp_path / "core50_128x128.zip").unlink()
+    assert core50(image_size=4, data_dir=tmp_path)[0].names == train.names
+
+
+def test_other_archives_are_refused(tmp_path, offline):
+    archive = tmp_path / "core50_128x128.zip"
+    archive.write_bytes(b"PK, but no more")
+    with pytest.raises(ValueError, match=f"{archive}: it is no zip archive"):
+        core50(data_dir=tmp_path)
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("cats/1.png", b"")
+    with pytest.raises(ValueError, match="holds no folder 'core50_128x128'"):
+        core50(data_dir=tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """The authors' two servers, with a small archive and empty lists."""
+    folder = tmp_path / "server"
+    root = core50_tree.write_tree(folder, objects=[1, 2, 3], size=4)
+    pack(root, folder / "core50_128x128.zip")
+    cells = [[(s, o, 0)] for s in (1, 2) for o in (1, 2, 3)]
+    for name, lists in (
+        ("batches_filelists.zip", "batches_filelists/NC_inc/run0"),
+        ("batches_filelists_NICv2.zip", "NIC_v2_391/run0"),
+    ):
+        core50_tree.write_lists(folder / lists, cells)
+        pack(folder / lists.split("/")[0], folder / name)
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=folder
+    )
+    asked = []
+    monkeypatch.setattr(
+        handler.func, "log_message", lambda self, *line: asked.append(line)
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        module = core50.__globals__
+        monkeypatch.setitem(
+            module, "_IMAGES_URL", f"{address}/core50_128x128.zip"
+        )
+        for holds, url in module["LISTS_URLS"].items():
+            name = url.rsplit("/", 1)[1]
+            monkeypatch.setitem(
+                module["LISTS_URLS"], holds, f"{address}/{name}"
+            )
+        yield asked
+        server.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
+def test_images_and_lists_are_downloaded_once(server, tmp_path):
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    train, test = core50(image_size=4, data_dir=data_dir)
+    assert (len(train), len(test)) == (8 * 3 * 2, 3 * 3 * 2)
+    assert cells_are_readable(train)
+    stream = protocols.core50_protocol(train, test, "NICv2_391", None)
+    assert stream.order == "official, NIC_v2_391/run0"
+    assert len(stream) == 6
+    count = len(server)
+    assert count >= 3
+    core50(image_size=4, data_dir=data_dir)
+    assert len(server) == count
+
+
+def cells_are_readable(source):
+    ((images, _),) = source.batches(np.arange(3), 3)
+    return images.shape == (3, 4, 4, 3)
+
+
+@pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
+def test_builder_downloads_too(server, tmp_path):
+    data = tfds.load("core50", data_dir=tmp_path / "data", split="test")
+    assert len(data) == 3 * 3 * 2
+
+
+@pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
+def test_builder_has_session_object_and_category(tmp_path):
+    core50_tree.write_tree(tmp_path, objects=[1, 27], size=128, frames=1)
+    data, info = tfds.load("core50", data_dir=tmp_path, with_info=True)
+    assert info.splits["train"].num_examples == 8 * 2
+    assert info.splits["test"].num_examples == 3 * 2
+    assert info.features["object"].names[26] == "glass2"
+    assert info.features["category"].names[5] == "glass"
+    found = {
+        int(example["session"]): example
+        for example in data["test"]
+        if example["object"] == 26
+    }
+    assert sorted(found) == [3, 7, 10]
+    example = found[7]
+    assert example["category"] == 5
+    assert example["file_name"] == b"s7/o27/C_07_27_000.png"
+    file = tmp_path / "core50_128x128" / "s7/o27/C_07_27_000.png"
+    pixels = tf.io.decode_png(tf.io.read_file(str(file)))
+    np.testing.assert_array_equal(example["image"], pixels)
+    pairs = tfds.load(
+        "core50", data_dir=tmp_path, split="train", as_supervised=True
+    )
+    assert {int(label) for _, label in pairs} == {0, 26}
 
 
 def test_missing_videos_are_told(data_dir, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from gnr_keras.datasets import ArraySource
 from gnr_keras.datasets import Source
-from gnr_keras.datasets.source import as_source
+from gnr_keras.datasets import conversion
 
 
 def images_of(count, dtype="uint8"):
@@ -142,15 +142,17 @@ def test_image_that_is_not_finite_is_named(value, position):
 
 def test_tuples_become_sources_and_sources_stay():
     source = make_source()
-    assert as_source(source) is source
-    pair = as_source((images_of(2), np.array([0, 1])))
+    assert conversion.as_source(source) is source
+    pair = conversion.as_source((images_of(2), np.array([0, 1])))
     assert pair.labels.tolist() == [0, 1]
     assert pair.sessions is None
-    triple = as_source((images_of(2), np.array([0, 1]), np.array([4, 5])))
+    triple = conversion.as_source(
+        (images_of(2), np.array([0, 1]), np.array([4, 5]))
+    )
     assert triple.sessions.tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("data", [images_of(2), (images_of(2),), None])
 def test_anything_else_is_an_error(data):
     with pytest.raises(ValueError, match=type(data).__name__):
-        as_source(data)
+        conversion.as_source(data)

@@ -1,0 +1,127 @@
+"""Heads on functional models, and cuts through them."""
+
+import keras
+
+# The authors' names of MobileNetV1's blocks, in the order of Keras' numbers.
+_MOBILENET_BLOCKS = (
+    ("conv2_1", "conv2_2", "conv3_1", "conv3_2", "conv4_1", "conv4_2")
+    + tuple(f"conv5_{i}" for i in range(1, 7))
+    + ("conv6",)
+)
+_ALIASES = {
+    alias: keras_name
+    for number, block in enumerate(_MOBILENET_BLOCKS, start=1)
+    for alias, keras_name in (
+        # The authors' code splits a block that is named alone after its
+        # depthwise part.
+        (block, f"conv_dw_{number}_relu"),
+        (f"{block}/dw", f"conv_dw_{number}_relu"),
+        (f"{block}/sep", f"conv_pw_{number}_relu"),
+    )
+}
+
+
+def with_head(backbone, num_classes, name, use_bias=False, seed=0):
+    """Puts a linear classification head on a backbone.
+
+    Args:
+        backbone: functional `keras.Model`; feature maps are pooled.
+        num_classes: rows of the head.
+        name: name of the head.
+        use_bias: whether the head has a bias.
+        seed: seed of the head's weights.
+
+    Returns:
+        A functional model from images to logits, on the layers of `backbone`.
+    """
+    taken = {layer.name for layer in backbone.layers} & {name, "pool"}
+    if taken:
+        raise ValueError(
+            f"The backbone has a layer {sorted(taken)[0]!r}, the name of a "
+            "layer that goes on top of it. Rename that layer."
+        )
+    if None in backbone.inputs[0].shape[1:]:
+        raise ValueError(
+            "The backbone must take images of one size. Received: an input of "
+            f"shape {backbone.inputs[0].shape[1:]}. Build it with "
+            "`input_shape=(height, width, channels)`."
+        )
+    features = backbone.outputs[0]
+    if len(features.shape) == 4:
+        features = keras.layers.GlobalAveragePooling2D(name="pool")(features)
+    head = keras.layers.Dense(
+        num_classes,
+        use_bias=use_bias,
+        kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
+        name=name,
+    )
+    return keras.Model(backbone.inputs[0], head(features), name="classifier")
+
+
+def output_activation(model):
+    """Names the activation that bounds the output of a functional model.
+
+    Returns:
+        "relu6", "relu" or "linear", which bounds nothing.
+    """
+    layer = model.layers[-1]
+    limit = getattr(layer, "max_value", None)
+    if isinstance(layer, keras.layers.ReLU) and layer.negative_slope == 0:
+        return "relu6" if limit == 6 else "relu"
+    activation = getattr(layer, "activation", None)
+    if activation in (keras.activations.relu, keras.activations.relu6):
+        return activation.__name__
+    return "linear"
+
+
+def resolve_layer(model, name):
+    """Returns the Keras name of a layer given by either kind of name.
+
+    Args:
+        model: a functional `keras.Model`.
+        name: name of a layer of `model`, or for MobileNetV1 one of the
+            authors' names such as `conv5_4`, `conv5_4/dw`, `conv5_4/sep`.
+    """
+    names = [layer.name for layer in model.layers]
+    if name in names:
+        return name
+    aliases = {a: k for a, k in _ALIASES.items() if k in names}
+    if name in aliases:
+        return aliases[name]
+    message = (
+        f"The model has no layer {name!r} to split at. Its layers are: "
+        f"{', '.join(names)}."
+    )
+    if aliases:
+        message += f" The authors' names are: {', '.join(aliases)}."
+    raise ValueError(message)
+
+
+def split(model, latent_layer):
+    """Splits a functional model at a layer.
+
+    Args:
+        model: a functional `keras.Model` with one input and one output.
+        latent_layer: name of the layer whose output is the latent.
+
+    Returns:
+        Models `(front, back)` that share the layers of `model`, with
+        `model(x) == back(front(x))`.
+    """
+    layer = model.get_layer(resolve_layer(model, latent_layer))
+    if layer is model.layers[-1]:
+        raise ValueError(
+            f"Nothing is left above {latent_layer!r}, the model's output. "
+            "Choose a layer below it."
+        )
+    latent = layer.output
+    front = keras.Model(model.inputs[0], latent, name="front")
+    try:
+        back = keras.Model(latent, model.outputs[0], name="back")
+    except ValueError as error:
+        raise ValueError(
+            f"The model cannot be split at {latent_layer!r}: another path "
+            "leads around this layer. Choose a layer that everything passes "
+            "through, such as the last one of a residual block."
+        ) from error
+    return front, back

@@ -1,0 +1,95 @@
+"""Archives, from the net or from a folder, by TensorFlow Datasets."""
+
+import os
+import pathlib
+import urllib.error
+import urllib.request
+import zipfile
+
+import tensorflow_datasets as tfds
+
+_TIMEOUT = 30  # seconds
+
+
+def default_data_dir():
+    """Returns the folder where TensorFlow Datasets keeps its data too."""
+    default = os.path.join("~", "tensorflow_datasets")
+    return os.path.expanduser(os.environ.get("TFDS_DATA_DIR", default))
+
+
+def check_data_dir(data_dir):
+    """Returns the folder of the data sets; one that is given must exist."""
+    if data_dir is None:
+        return pathlib.Path(default_data_dir())
+    folder = pathlib.Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise ValueError(
+            f"There is no folder {folder}. Give a folder that exists as "
+            "`data_dir`; data sets are looked for there, and kept there."
+        )
+    return folder
+
+
+def extracted(holds, data_dir):
+    """Returns the folder `holds` of an archive extracted before, if any."""
+    folder = pathlib.Path(data_dir) / "downloads" / "extracted"
+    return next(iter(sorted(folder.glob(f"*/{holds}"))), None)
+
+
+def get(archive, holds, data_dir, advice, manager=None):
+    """Downloads an archive where that is needed, and extracts it.
+
+    What was extracted once is found again.
+
+    Args:
+        archive: an address, or the path of a zip archive that is here.
+        holds: name of a folder in the archive.
+        data_dir: folder of the data sets.
+        advice: how to get the data otherwise, the end of the error's message.
+        manager: a `tfds.download.DownloadManager`, if there is one already.
+
+    Returns:
+        The path of the folder `holds`.
+    """
+    found = extracted(holds, data_dir)
+    if found:
+        return found
+    manager = manager or tfds.download.DownloadManager(
+        download_dir=pathlib.Path(data_dir) / "downloads"
+    )
+    try:
+        if isinstance(archive, os.PathLike):
+            _check_zip(archive)
+            folder = manager.extract(archive)
+        else:
+            _check_connection(archive)
+            folder = manager.download_and_extract(archive)
+    except Exception as error:  # They come from many libraries.
+        reason = str(error).strip() or type(error).__name__
+        raise ValueError(
+            f"Could not get {archive}: {reason} {advice}"
+        ) from error
+    found = pathlib.Path(folder) / holds
+    if not found.is_dir():
+        raise ValueError(
+            f"The archive {archive} holds no folder {holds!r}, so it is "
+            f"another one, or not whole. {advice}"
+        )
+    return found
+
+
+def _check_zip(path):
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no zip archive, or not a whole one.")
+
+
+def _check_connection(url):
+    """Raises at once, where TFDS would try again for minutes."""
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT):
+            pass
+    except urllib.error.HTTPError as error:
+        # Some servers answer, but not to this kind of question.
+        if error.code not in (403, 405, 501):
+            raise

@@ -1,0 +1,42 @@
+"""Images by name: a set of TensorFlow Datasets, or a folder."""
+
+from gnr_keras.datasets import folders
+from gnr_keras.datasets import tfds_sets
+
+_TFDS = "tfds:"
+
+
+def load_images(
+    name,
+    image_size,
+    crop_fraction=1.0,
+    skip_corrupt=False,
+    data_dir=None,
+    progress=None,
+):
+    """Opens a set of TensorFlow Datasets, or a folder of images, by its name.
+
+    Args:
+        name: "tfds:cifar100" for the set "cifar100", see `tfds_images`;
+            otherwise the path of a folder, seen from here or from
+            `data_dir`, see `image_folder`.
+        image_size: height and width of an image, in pixels.
+        crop_fraction: see `image_folder`.
+        skip_corrupt: see `image_folder`.
+        data_dir: folder of the data sets.
+        progress: optional function of `(done, total)`.
+
+    Returns:
+        Two sources `(train, test)`.
+    """
+    options = {
+        "crop_fraction": crop_fraction,
+        "skip_corrupt": skip_corrupt,
+        "data_dir": data_dir,
+        "progress": progress,
+    }
+    if name.startswith(_TFDS):
+        return tfds_sets.tfds_images(
+            name.removeprefix(_TFDS), image_size, **options
+        )
+    return folders.image_folder(name, image_size, **options)

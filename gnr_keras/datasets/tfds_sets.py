@@ -1,0 +1,220 @@
+"""Image classification sets of TensorFlow Datasets."""
+
+import difflib
+import os
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from gnr_keras.datasets import downloads
+from gnr_keras.datasets.encoded import EncodedSource
+from gnr_keras.datasets.tfrecords import TFRecords
+
+# Records whose labels are read at a time.
+_LABEL_BATCH = 1024
+
+
+def tfds_images(
+    name,
+    image_size,
+    train_split="train",
+    test_split=None,
+    crop_fraction=1.0,
+    skip_corrupt=False,
+    data_dir=None,
+    progress=None,
+):
+    """Opens a set of TensorFlow Datasets; prepares it where that is needed.
+
+    Args:
+        name: a name of `tfds.load`, such as "cifar100" or "imagenet2012".
+        image_size: height and width of an image, in pixels.
+        train_split: split to learn, such as "train" or "train[:10%]".
+        test_split: split to test on; if `None`, the first of "test" and
+            "validation" that there is, or else the last fifth of
+            `train_split`, which is then not learned.
+        crop_fraction: part of the resized image, along its shorter side, that
+            is cut out: 0.875 resizes to 256 where 224 are wanted.
+        skip_corrupt: whether images that cannot be decoded are left out; all
+            are read to find them.
+        data_dir: folder of the data sets; `default_data_dir()` if `None`.
+        progress: optional function of `(done, total)` images.
+
+    Returns:
+        Two sources `(train, test)`. Sessions are those of a feature
+        `session`, where there is one.
+    """
+    folder = downloads.check_data_dir(data_dir)
+    builder = _builder(name, folder)
+    if test_split is None:
+        train_split, test_split = _choose_splits(builder.info, train_split)
+
+    def source(split):
+        return TFDSSource(
+            builder, split, image_size, crop_fraction, skip_corrupt, progress
+        )
+
+    return source(train_split), source(test_split)
+
+
+class TFDSSource(EncodedSource):
+    """A split of a prepared set, whose images are read when asked for.
+
+    Args:
+        builder: a `tfds.core.DatasetBuilder`, prepared.
+        split: such as "train" or "train[:80%]".
+        image_size: see `tfds_images`.
+        crop_fraction: see `tfds_images`.
+        skip_corrupt: see `tfds_images`.
+        progress: see `tfds_images`.
+    """
+
+    def __init__(
+        self,
+        builder,
+        split,
+        image_size,
+        crop_fraction=1.0,
+        skip_corrupt=False,
+        progress=None,
+    ):
+        self._image, label = _features(builder.info)
+        self._split = f"{builder.info.full_name} {split}"
+        self._records = _open(builder, split)
+        if not len(self._records):
+            raise ValueError(f"The split {self._split} is empty.")
+        numbers = _read_numbers(self._records, builder, split, label, progress)
+        unlabelled = np.count_nonzero(numbers["label"] < 0)
+        if unlabelled:
+            raise ValueError(
+                f"{unlabelled} images of {self._split} have no label. Choose "
+                "another split, such as validation."
+            )
+        super().__init__(
+            np.arange(len(self._records)),
+            numbers["label"],
+            image_size,
+            numbers.get("session"),
+            builder.info.features[label].names,
+            crop_fraction,
+            skip_corrupt,
+            progress,
+        )
+
+    def _fetch(self, keys):
+        return tf.constant([self._records[int(key)] for key in keys])
+
+    def _encoded(self, fetched):
+        feature = {self._image: tf.io.FixedLenFeature((), tf.string)}
+        return tf.io.parse_single_example(fetched, feature)[self._image]
+
+    def _name(self, key):
+        return f"Image {key} of {self._split}"
+
+
+def _builder(name, folder):
+    try:
+        builder = tfds.builder(name, data_dir=folder)
+    except tfds.core.DatasetNotFoundError as error:
+        known = tfds.list_builders(with_community_datasets=False)
+        near = difflib.get_close_matches(name, known, n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(
+            f"TensorFlow Datasets has no set {name!r}.{hint} "
+            "`tfds.list_builders()` names all."
+        ) from error
+    _features(builder.info)
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # They come from many libraries.
+        raise ValueError(
+            f"{name} could not be prepared in {folder}: "
+            f"{str(error).strip() or type(error).__name__}"
+        ) from error
+    return builder
+
+
+def _features(info):
+    """Returns the names of the image and of the label."""
+    keys = info.supervised_keys or ("image", "label")
+    features = dict(info.features.items())
+    kinds = [type(features.get(key)) for key in keys]
+    if kinds != [tfds.features.Image, tfds.features.ClassLabel]:
+        raise ValueError(
+            f"{info.full_name} is no set for image classification: expected "
+            f"one image and one class a pattern. Its features are "
+            f"{', '.join(features)}."
+        )
+    return keys
+
+
+def _choose_splits(info, train_split):
+    for test_split in ("test", "validation"):
+        if test_split in info.splits:
+            return train_split, test_split
+    if "[" in train_split:
+        raise ValueError(
+            f"{info.full_name} has the splits {', '.join(info.splits)}. Say "
+            "which one to test on with `test_split`."
+        )
+    return f"{train_split}[:80%]", f"{train_split}[80%:]"
+
+
+def _open(builder, split):
+    """Returns the records of a split, as a sequence of bytes."""
+    raw = tfds.decode.DeserializeMethod.RAW_BYTES
+    try:
+        return builder.as_data_source(split, deserialize_method=raw)
+    except NotImplementedError:
+        # Prepared as TFRecord files, the default of TensorFlow Datasets.
+        return TFRecords(
+            [
+                (os.fspath(file.filename), file.skip, file.take)
+                for file in builder.info.splits[split].file_instructions
+            ]
+        )
+    except ValueError as error:
+        known = ", ".join(builder.info.splits)
+        raise ValueError(
+            f"{builder.info.full_name} has no split {split!r}; it has {known}."
+        ) from error
+
+
+def _read_numbers(records, builder, split, label, progress):
+    """Reads label and session of all records, and keeps them in a file.
+
+    They lie beside the images, so that all of these must be read once.
+    """
+    wanted = {"label": label}
+    if "session" in builder.info.features:
+        wanted["session"] = "session"
+    folder = pathlib.Path(os.fspath(builder.data_dir))
+    name = "".join(c if c.isalnum() else "_" for c in split)
+    cache = folder / f"gnr_keras_{name}.npz"
+    if cache.is_file():
+        with np.load(cache, allow_pickle=False) as file:
+            found = {key: file[key] for key in file.files}
+        if {*found} == {*wanted} and len(found["label"]) == len(records):
+            return found
+    spec = {
+        feature: tf.io.FixedLenFeature((), tf.int64)
+        for feature in wanted.values()
+    }
+    parts = {key: [] for key in wanted}
+    for start in range(0, len(records), _LABEL_BATCH):
+        stop = min(start + _LABEL_BATCH, len(records))
+        parsed = tf.io.parse_example(
+            [records[index] for index in range(start, stop)], spec
+        )
+        for key, feature in wanted.items():
+            parts[key].append(parsed[feature].numpy())
+        if progress:
+            progress(stop, len(records))
+    numbers = {key: np.concatenate(part) for key, part in parts.items()}
+    if folder.is_dir() and os.access(folder, os.W_OK):
+        temporary = cache.with_suffix(".tmp.npz")
+        np.savez_compressed(temporary, **numbers)
+        os.replace(temporary, cache)
+    return numbers

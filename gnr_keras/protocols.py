@@ -1,0 +1,212 @@
+"""The official streams of CORe50, from the file lists of its authors."""
+
+import pathlib
+import re
+import warnings
+
+import numpy as np
+
+from gnr_keras import streams
+from gnr_keras.datasets.core50 import LISTS_URLS
+
+# For each protocol its scenario, and how its folder is called in the authors'
+# archives.
+_PROTOCOLS = {
+    "NC": ("NC", ("NC_inc",)),
+    "NI": ("NI", ("NI_inc",)),
+    "NICv2_79": ("NIC", ("NIC_v2_79", "sIII_v2_79")),
+    "NICv2_196": ("NIC", ("NIC_v2_196", "sIII_v2_196")),
+    "NICv2_391": ("NIC", ("NIC_v2_391", "sIII_v2_391")),
+}
+_LINE = re.compile(r"(s\d+/o\d+/\S+)\s+(\d+)")
+
+
+def core50_protocol(train, test, protocol, derived, lists=None, seed=0):
+    """Builds a stream of CORe50 as its authors publish it, or alike.
+
+    The classes are numbered as in the lists. Where that is not the order of
+    the objects (lists may number classes in the order of their appearance),
+    `Stream.original_classes` has their numbers in `train`, and results are
+    given in the order of these.
+
+    Args:
+        train: training source of `gnr_keras.datasets.core50`.
+        test: its test source. Where the run has a `test_filelist.txt`, only
+            frames of that are kept.
+        protocol: "NC", "NI", "NICv2_79", "NICv2_196" or "NICv2_391".
+        derived: builds a stream by the protocol's rule, in an order of its
+            own, from `(train, test, seed=seed)`, for where there are no
+            lists; such as `gnr_keras.streams.new_instances`.
+        lists: folder of the lists, such as an extracted
+            `batches_filelists_NICv2.zip`, or one in it; if `None`, they are
+            looked for beside the images.
+        seed: number of the official run, 0 to 9; for a derived stream any.
+
+    Returns:
+        A `Stream`; its `order` says where the order came from.
+    """
+    if protocol not in _PROTOCOLS:
+        raise ValueError(
+            f"`protocol` must be one of {', '.join(_PROTOCOLS)}. Received: "
+            f"{protocol!r}."
+        )
+    root = getattr(train, "root", None)
+    if root is None:
+        raise ValueError(
+            "The lists name files of CORe50. Received: a "
+            f"{type(train).__name__} without a folder. Use "
+            "`gnr_keras.datasets.core50()`."
+        )
+    scenario, names = _PROTOCOLS[protocol]
+    places = [pathlib.Path(lists)] if lists else _places(pathlib.Path(root))
+    folder = _find(places, names)
+    if folder is None:
+        if lists:
+            raise ValueError(
+                f"There is no folder {' or '.join(names)} in {lists}. Extract "
+                f"the lists of {protocol} there, from "
+                f"{' or '.join(LISTS_URLS.values())}."
+            )
+        warnings.warn(
+            f"There are no lists of {protocol} beside {root}: the order of "
+            f"the stream is drawn from seed {seed}, and is not the official "
+            f"one. Extract {' and '.join(LISTS_URLS.values())} there.",
+            stacklevel=2,
+        )
+        return derived(train, test, seed=seed)
+    run = folder / f"run{seed}"
+    if not run.is_dir():
+        raise ValueError(
+            f"{folder} holds no run{seed}. The official runs are 0 to 9, and "
+            f"the seed chooses one. Received: seed {seed}."
+        )
+    return _read_stream(scenario, train, test, run)
+
+
+def read_lists(folder):
+    """Reads the lists of a run.
+
+    Args:
+        folder: holds `train_batch_00_filelist.txt` and so on.
+
+    Returns:
+        For each experience, its lines as pairs `(file name, class)`.
+    """
+    found = {}
+    for path in pathlib.Path(folder).glob("train_batch_*_filelist.txt"):
+        number = path.name.split("_")[2]
+        if number.isdigit():
+            found[int(number)] = path
+    if not found or sorted(found) != list(range(len(found))):
+        raise ValueError(
+            f"{folder} must hold train_batch_00_filelist.txt and so on, "
+            f"without gaps. It holds: {sorted(found) or 'none'}. Extract the "
+            "archive of the lists again."
+        )
+    return [_read_list(found[number]) for number in range(len(found))]
+
+
+def _read_stream(scenario, train, test, run):
+    lists = read_lists(run)
+    position = {name: i for i, name in enumerate(train.names)}
+    test_names = test.names
+    _check_files([*lists], set(position), set(test_names), train, run)
+    indices = [
+        np.array([position[name] for name, _ in lines if name in position], int)
+        for lines in lists
+    ]
+    number_of = _numbering(lists, train, position, run)
+    test_list = run / "test_filelist.txt"
+    if test_list.exists():
+        listed = {name for name, _ in _read_list(test_list)}
+        test = test.subset([name in listed for name in test_names])
+    return streams.Stream(
+        scenario,
+        train,
+        test,
+        indices,
+        numbering=number_of,
+        order=f"official, {run.parent.name}/{run.name}",
+    )
+
+
+def _numbering(lists, train, position, run):
+    """Returns the number that the lists give to each class of `train`."""
+    number_of = {}
+    for name, number in (line for lines in lists for line in lines):
+        if name not in position:
+            continue
+        label = int(train.labels[position[name]])
+        if number_of.setdefault(label, number) != number:
+            raise ValueError(
+                f"The lists in {run} give {train.class_names[label]!r} the "
+                f"numbers {number_of[label]} and {number} (at {name}). Each "
+                "object must have one. Extract the archive again."
+            )
+    if len(set(number_of.values())) < len(number_of):
+        raise ValueError(
+            f"The lists in {run} give two objects the same number. Expected "
+            "the lists of objects, not those of categories ('_cat')."
+        )
+    # Classes that no list names get the numbers that are left.
+    left = iter(sorted(set(range(train.num_classes)) - {*number_of.values()}))
+    return [
+        number_of[label] if label in number_of else next(left)
+        for label in range(train.num_classes)
+    ]
+
+
+def _check_files(lists, known, tested, train, run):
+    root = pathlib.Path(train.root)
+    missing = []
+    for name in (name for lines in lists for name, _ in lines):
+        if name in known:
+            continue
+        if name in tested:
+            raise ValueError(
+                f"A training list in {run} names {name}, a frame of the test "
+                "sessions. Extract the archive of the lists again."
+            )
+        # Else it was left out on purpose: every n-th frame, or corrupt.
+        if not (root / name).exists():
+            missing.append(name)
+    if missing:
+        raise ValueError(
+            f"The lists in {run} name {len(missing)} files that are not in "
+            f"{root}; the first is {missing[0]}. Extract the whole archive of "
+            "images there, or give the lists that belong to these images."
+        )
+
+
+def _read_list(path):
+    lines = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        match = _LINE.fullmatch(line.strip())
+        if match:
+            lines.append((match[1], int(match[2])))
+        elif line.strip():
+            raise ValueError(
+                f"Line {number} of {path} is not that of a list: {line!r}. "
+                "Expected a file and a class, such as "
+                "'s2/o21/C_02_21_230.png 20'."
+            )
+    return lines
+
+
+def _places(root):
+    """Returns the folders beside the images that may hold lists."""
+    above = root.parent
+    if above.parent.name == "extracted":  # By TensorFlow Datasets.
+        return sorted(above.parent.iterdir())
+    return [above, root, *sorted(above.glob("downloads/extracted/*"))]
+
+
+def _find(places, names):
+    for place in places:
+        if place.name in names and place.is_dir():
+            return place
+        for name in names:
+            for folder in (place / name, place / "batches_filelists" / name):
+                if folder.is_dir():
+                    return folder
+    return None
