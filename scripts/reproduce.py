@@ -8,6 +8,7 @@ import os
 import pathlib
 import shlex
 import sys
+import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -37,6 +38,8 @@ flags.DEFINE_multi_string("gin_bindings", [], "For all runs; repeatable.")
 
 
 def main(argv):
+    # For people, who need no line of code.
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if len(argv) > 1:
         sys.exit(f"error: unknown arguments {argv[1:]}; repeat --item=<name>.")
     stream = STREAMS[FLAGS.stream]

@@ -8,6 +8,7 @@ import functools
 import os
 import pathlib
 import sys
+import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -40,6 +41,8 @@ _DATA_DIR = flags.DEFINE_string(
 
 
 def main(argv):
+    # For people, who need no line of code.
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if len(argv) > 1:
         sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
     stem = pathlib.Path((_GIN_FILE.value or ["run"])[0]).stem

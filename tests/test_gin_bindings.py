@@ -5,6 +5,8 @@ import re
 
 import gin
 import pytest
+import tensorflow as tf
+import tensorflow_datasets as tfds
 
 from gnr_keras import gin_bindings
 from gnr_keras import runs
@@ -49,31 +51,55 @@ def test_every_file_belongs_to_an_experiment():
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
-    """The trees of CORe50 and ImageNet; their files are never opened."""
+    """CORe50 and own images; the files are never opened."""
     root = tmp_path_factory.mktemp("data")
     for session in range(1, 12):
         for number in range(1, 51):
             folder = root / f"core50_128x128/s{session}/o{number}"
             folder.mkdir(parents=True)
             (folder / f"C_{session:02d}_{number:02d}_000.png").touch()
-    for split in ("train", "val"):
-        for number in range(1000):
-            folder = root / f"imagenet/{split}/n{number:08d}"
-            folder.mkdir(parents=True)
-            (folder / "a.JPEG").touch()
+    for class_name in ("cat", "dog", "owl"):
+        folder = root / "images" / class_name
+        folder.mkdir(parents=True)
+        for number in range(2):
+            (folder / f"{number}.jpg").touch()
     return root
+
+
+@pytest.fixture
+def mocked_imagenet():
+    """One image of each class, in each split; none is ever decoded."""
+
+    def records(builder, split, **options):
+        return [
+            tf.train.Example(
+                features=tf.train.Features(
+                    feature={
+                        "label": tf.train.Feature(
+                            int64_list=tf.train.Int64List(value=[label])
+                        )
+                    }
+                )
+            ).SerializeToString()
+            for label in range(1000)
+        ]
+
+    with tfds.testing.mock_data(as_data_source_fn=records):
+        yield
 
 
 # Small, and with nothing to download.
 SMALL = {
     "embedded_objects": ["embedded_objects.frames_per_session = 1"],
     "core50": ["mobilenet_v1.weights = None"],
-    "imagenet": [],
+    "load_images": ["mobilenet_v1.weights = None"],
+    "tfds_images": [],
 }
 
 
+@pytest.mark.filterwarnings("ignore:There are no lists")
 @pytest.mark.parametrize("name", TOP_FILES)
-def test_every_binding_reaches_its_object(name, data_dir):
+def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
     """What the files bind is what building and streaming reads."""
     gin_bindings.configure([name], gin_dir=GIN)
     data = gin.query_parameter("Experiment.data").configurable.name
@@ -86,6 +112,9 @@ def test_every_binding_reaches_its_object(name, data_dir):
             if run.name in ("none", "NR-GD"):
                 stream = experiment.build_stream(0, data_dir)
                 learner = experiment._build_learner(run, stream, seed=0)
+                if learner.first.augment:
+                    image = tf.zeros((9, 9, 3), tf.uint8)
+                    learner.first.augment(image, (4, 4), tf.constant([0, 0]))
             else:
                 experiment._build_strategy(run)
         operative += gin_bindings.operative_config(run.name)

@@ -286,7 +286,7 @@ def test_noise_has_the_papers_range(name):
 )
 def test_images_and_backbones_are_the_papers(name, size):
     configure(name, "none")
-    data = {"core50_nc": "core50", "imagenet1000_nc": "imagenet"}[name]
+    data = {"core50_nc": "core50", "imagenet1000_nc": "tfds_images"}[name]
     assert gin.get_bindings(data)["image_size"] == size
     backbone = {"core50_nc": "mobilenet_v1", "imagenet1000_nc": "resnet_18"}
     bound = gin.get_bindings(backbone[name])
