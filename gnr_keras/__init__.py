@@ -7,6 +7,7 @@ from gnr_keras import layers
 from gnr_keras import losses
 from gnr_keras import objectives
 from gnr_keras import optimizers
+from gnr_keras import protocols
 from gnr_keras import schedules
 from gnr_keras import strategies
 from gnr_keras import streams
@@ -44,6 +45,7 @@ __all__ = [
     "losses",
     "objectives",
     "optimizers",
+    "protocols",
     "mobilenet_v1",
     "resnet_18",
     "schedules",

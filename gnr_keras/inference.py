@@ -80,8 +80,8 @@ class Predictor:
         allowed = self.seen
         if self.predict_among == "all" or not allowed.any():
             allowed = np.ones_like(self.seen)
-        # A source that is made of arrays here is gone after the call.
-        comes_again = not isinstance(given, tuple)
+        # A source that is made here, such as of arrays, is gone after the call.
+        comes_again = data is given or isinstance(given, streams.Experience)
         predictions = self._inference.predict_images(
             data, allowed, keep=comes_again and self._front_stands
         )

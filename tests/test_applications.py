@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gnr_keras
+from gnr_keras import callbacks
 from gnr_keras import cloning
 from gnr_keras import gin_bindings
 from gnr_keras import layers
@@ -199,6 +200,10 @@ def learn(backbone, latent_layer):
         ),
         first=gnr_keras.Phase(8, 1e-3, 1e-2),
         following=gnr_keras.Phase(8, 1e-3, 1e-2),
+        # So few steps leave statistics that follow slowly behind.
+        batch_renormalization=callbacks.BatchRenormalizationSchedule(
+            first_update_rate=0.2
+        ),
         trainer=functools.partial(gnr_keras.ClassifierTrainer, batch_size=16),
     )
     for experience in stream:

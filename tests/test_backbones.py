@@ -163,6 +163,18 @@ def test_clone_reaches_nested_models():
     np.testing.assert_allclose(copy(x), outer(x), atol=1e-6)
 
 
+def test_clone_inherits_statistics_of_the_data():
+    normalization = keras.layers.Normalization()
+    # Mean 2 and 20, deviation 1 and 10.
+    normalization.adapt(np.array([[1.0, 10.0], [3.0, 30.0]]))
+    inputs = keras.Input((2,))
+    model = keras.Model(inputs, normalization(inputs))
+    copy = cloning.clone(model, seed=0)
+    np.testing.assert_allclose(
+        copy(np.array([[4.0, 10.0]])), [[2.0, -1.0]], atol=1e-5
+    )
+
+
 def test_new_weights_come_from_the_seed_alone():
     """Depthwise and separable kernels too."""
     inputs = keras.Input((8, 8, 3))

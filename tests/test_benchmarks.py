@@ -178,22 +178,24 @@ with tfds.testing.mock_data(num_examples=60):
 """
 
 
+SMALL_IMAGENET = (
+    *SMALL_TRAINING,
+    "resnet_18.input_shape = (64, 64, 3)",
+    "tfds_images.image_size = 64",
+    # Two steps from scratch are too few for slow statistics.
+    "BatchRenormalizationSchedule.first_update_rate = 0.9",
+    "new_classes.first_classes = 30",
+    "new_classes.classes_per_experience = 1",
+)
+
+
 def test_mocked_imagenet(tmp_path):
     """60 examples of 1000 classes, mostly of classes of their own."""
     output = tmp_path / "out"
     code, _, stderr = run_script(
         output,
         "gin/imagenet1000_nc.gin",
-        (
-            *SMALL_TRAINING,
-            "resnet_18.input_shape = (64, 64, 3)",
-            "tfds_images.image_size = 64",
-            "new_classes.first_classes = 30",
-            "new_classes.classes_per_experience = 1",
-            "Experiment.evaluate_every = 20",
-            # Two steps from scratch are too few for slow statistics.
-            "BatchRenormalizationSchedule.first_update_rate = 0.9",
-        ),
+        (*SMALL_IMAGENET, "Experiment.evaluate_every = 20"),
         f"--data_dir={tmp_path}",
         "--runs=NR-GD",
         command=("-c", MOCKED, SCRIPT),

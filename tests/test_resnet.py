@@ -74,9 +74,21 @@ def test_original_size():
     check_stages(model, 224)
     front, back = gnr_keras.split(model, "conv4_x")
     assert front.output_shape == (None, 14, 14, 256)
+    assert back.input_shape == (None, 14, 14, 256)
     assert back.output_shape == (None, 512)
+    x = pixels(1, size=224)
+    latents = front(x, training=False)
+    assert latents.shape == (1, 14, 14, 256)
+    expected = np.asarray(model(x, training=False))
+    assert expected.std() > 0.01
+    np.testing.assert_allclose(
+        back(latents, training=False), expected, rtol=1e-4, atol=1e-5
+    )
     assert backbones.output_activation(front) == "relu"
     classifier = backbones.with_head(model, 1000, "head", use_bias=True)
+    kinds = {type(layer) for layer in classifier.layers}
+    assert keras.layers.BatchNormalization in kinds
+    assert classifier.get_layer("head").bias.shape == (1000,)
     count = sum(int(np.prod(v.shape)) for v in classifier.trainable_variables)
     assert count == 11_689_512
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from gnr_keras import streams
+from gnr_keras.datasets import ArraySource
 from gnr_keras.datasets import Source
+from gnr_keras.datasets import source
 
 
 def arrays(labels, sessions=None, size=2):
@@ -253,3 +255,63 @@ def test_cutting_a_stream_loads_no_images():
     assert len(streams.new_classes(train, test, 1, 1)) == 4
     assert len(streams.new_instances(train, test)) == 3
     assert len(streams.new_instances_and_classes(train, test, 1, 1)) == 12
+
+
+def named_arrays():
+    images, labels = np.zeros((6, 2, 2, 3), "uint8"), [0, 0, 1, 1, 2, 2]
+    return ArraySource(images, labels, class_names=["ant", "bee", "7"])
+
+
+def test_class_order_from_a_file(tmp_path):
+    """By name or number; a name that is a number is a name."""
+    path = tmp_path / "order.txt"
+    path.write_text("7\n0\n\n  bee \n")
+    data = named_arrays()
+    stream = streams.new_classes(data, data, 1, 1, class_order=path)
+    assert classes_of(stream) == [[2], [0], [1]]
+    assert stream.order == "given"
+
+
+@pytest.mark.parametrize(
+    "text, match",
+    [
+        ("ant\nbee\n", r"each class .* once. Received: \[0, 1\]"),
+        ("ant\nbee\ncow\n", "names a class 'cow'.*'ant', '7'"),
+        (None, "There is no file"),
+    ],
+)
+def test_wrong_file_of_an_order_is_an_error(tmp_path, text, match):
+    path = tmp_path / "order.txt"
+    if text:
+        path.write_text(text)
+    data = named_arrays()
+    with pytest.raises(ValueError, match=match):
+        streams.new_classes(data, data, 1, 1, class_order=str(path))
+
+
+def test_numbering_is_that_of_the_stream():
+    data = named_arrays()
+    stream = streams.Stream(
+        "NC", data, data, [[0, 1], [2, 3], [4, 5]], numbering=[2, 0, 1]
+    )
+    assert classes_of(stream) == [[2], [0], [1]]
+    assert stream.class_names == ("bee", "7", "ant")
+    assert stream.original_classes.tolist() == [1, 2, 0]
+    assert stream.original_class_names == ["ant", "bee", "7"]
+    ((_, labels),) = stream[0].data.batches([0, 1], 2)
+    assert labels.tolist() == [2, 2]
+    assert stream.test.labels.tolist() == [2, 2, 0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"numbers 0 to 2. Received: \[0, 0"):
+        streams.Stream("NC", data, data, [[0]], numbering=[0, 0, 1])
+
+
+def test_joined_experiences_keep_their_numbers():
+    data = named_arrays()
+    stream = streams.Stream(
+        "NC", data, data, [[0, 1], [2, 3], [4, 5]], numbering=[2, 0, 1]
+    )
+    joined = source.join([stream[0].data, stream[2].data])
+    ((_, labels),) = joined.batches([3, 0], 2)
+    assert labels.tolist() == [1, 2]
+    both = source.join([data.renumber([1, 0, 2]), data.renumber([0, 1, 2])])
+    assert both.labels.tolist() == [1, 1, 0, 0, 2, 2, 0, 0, 1, 1, 2, 2]

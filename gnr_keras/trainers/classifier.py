@@ -91,11 +91,14 @@ class ClassifierTrainer(compiled.CompiledSteps):
             )
         steps = -(-len(data) // self.batch_size)
         class_sets = self._class_sets(data.labels, (), past_classes)
+
+        def images():
+            order = np.arange(len(data))
+            for batch, _ in data.batches(order, self.batch_size):
+                yield batch
+
         responses = self._responses(
-            self._whole,
-            (x for x, _ in data.batches(np.arange(len(data)), self.batch_size)),
-            len(data),
-            past_classes,
+            self._whole, images(), len(data), past_classes
         )
 
         def epoch_runner(epoch):

@@ -1,6 +1,7 @@
 """Tests of images in files."""
 
 import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -237,3 +238,72 @@ def test_images_are_listed_by_name_and_other_files_are_not(tmp_path):
 def test_folder_without_images_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=f"{tmp_path} holds no image.*jpeg"):
         files.list_images([tmp_path])
+
+
+def test_names_are_relative_to_the_root(paths, tmp_path):
+    source = FileSource(paths, [0] * 6, 4, root=tmp_path.parent)
+    assert source.names == [f"{tmp_path.name}/{path.name}" for path in paths]
+
+
+def test_crop_fraction_leaves_the_border_out(tmp_path):
+    """16 pixels stay 16, of which the 8 in the middle are kept."""
+    image = gray(np.arange(256).reshape(16, 16))
+    path = write_png(tmp_path / "a.png", image)
+    source = FileSource([path], [0], 8, crop_fraction=0.5)
+    ((images, _),) = source.batches([0], 1)
+    np.testing.assert_array_equal(images[0], image[4:12, 4:12])
+    with pytest.raises(ValueError, match="`crop_fraction`.*1.5"):
+        FileSource([path], [0], 8, crop_fraction=1.5)
+
+
+def test_augmentation_sees_the_whole_image(tmp_path):
+    """It is what replaces the central cut, and does not come after it."""
+    image = gray(np.arange(24).reshape(4, 6))
+    path = write_png(tmp_path / "a.png", image)
+    source = FileSource([path] * 3, [0, 0, 0], 2)
+
+    def corner(image, size, seed):
+        return image[seed[0] : seed[0] + 2, seed[1] : seed[1] + 2]
+
+    seeds = np.array([[0, 0], [2, 4], [1, 3]], np.int32)
+    ((images, _),) = source.batches([0, 1, 2], 3, augment=corner, seeds=seeds)
+    for cut, (top, left) in zip(images, seeds, strict=True):
+        expected = image[top : top + 2, left : left + 2]
+        np.testing.assert_array_equal(cut, expected)
+
+
+def test_corrupt_files_are_left_out(paths):
+    paths[1].write_bytes(b"no image")
+    paths[5].unlink()
+    told = []
+    with pytest.warns(UserWarning, match=f"2 of 6 images.*{paths[1]}"):
+        source = FileSource(
+            paths,
+            [0, 0, 1, 1, 2, 2],
+            (2, 3),
+            sessions=[1, 2, 3, 4, 5, 6],
+            skip_corrupt=True,
+            progress=lambda *pair: told.append(pair),
+        )
+    assert source.skipped == (str(paths[1]), str(paths[5]))
+    assert source.labels.tolist() == [0, 1, 1, 2]
+    assert source.sessions.tolist() == [1, 3, 4, 5]
+    assert source.num_classes == 3
+    assert told == [(6, 6)]
+    found, labels = positions_and_labels(source, [3, 0, 1, 2])
+    assert (list(found), list(labels)) == ([4, 0, 2, 3], [2, 0, 1, 1])
+
+
+def test_nothing_is_left_where_all_are_corrupt(paths):
+    for path in paths:
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match=f"None of the 6.*{paths[0]}"):
+        FileSource(paths, [0] * 6, 4, skip_corrupt=True)
+
+
+def test_a_reader_that_stops_early_leaves_nothing_behind(paths):
+    before = threading.active_count()
+    reader = FileSource(paths, [0] * 6, 4).batches(np.arange(6), 1)
+    next(reader)
+    reader.close()
+    assert threading.active_count() == before
