@@ -153,6 +153,12 @@ def test_imagenet_weights_are_what_keras_downloads(
         np.testing.assert_array_equal(found, value.reshape(found.shape))
 
 
+@pytest.mark.parametrize("include_top", [False, True])
+def test_imagenet_weights_are_for_colours(include_top):
+    with pytest.raises(ValueError, match="channels|224, 224, 3"):
+        gnr_keras.mobilenet_v1((32, 32, 1), 0.25, "imagenet", include_top)
+
+
 def test_own_number_of_classes_is_left_out(tmp_path):
     """The file of a network that was trained on ten classes."""
     network = keras.applications.MobileNet(

@@ -51,11 +51,11 @@ def mobilenet_v1(
     input_shape = tuple(input_shape)
     pretrained = None
     if weights == "imagenet":
-        square = input_shape[0] == input_shape[1]
-        size = input_shape[0] if square else None
-        size = size if size in _PUBLISHED_SIZES else 224
+        height, width, channels = input_shape
+        published = height == width and height in _PUBLISHED_SIZES
+        shape = (*[height if published else 224] * 2, channels)
         pretrained = weights_lib.fetch(
-            lambda: _network((size, size, 3), alpha, include_top, weights)
+            lambda: _network(shape, alpha, include_top, weights)
         )
     pixels = keras.Input(input_shape, name="pixels")
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescale")(
