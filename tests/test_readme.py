@@ -70,10 +70,10 @@ def commands():
 
 @pytest.fixture
 def photos(tmp_path):
-    """What the pages call `photos`."""
+    """What the pages call `photos` and `new_photos`."""
     rng = np.random.default_rng(0)
-    for name in ("cup", "pen", "key"):
-        folder = tmp_path / "photos" / name
+    for name in ("photos/cup", "photos/pen", "photos/key", "new_photos/hat"):
+        folder = tmp_path / name
         folder.mkdir(parents=True)
         for number in range(5):
             image = rng.integers(0, 256, (30, 40, 3)).astype("uint8")

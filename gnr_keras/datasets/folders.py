@@ -20,6 +20,7 @@ def image_folder(
     image_size,
     test_fraction=0.2,
     test_sessions=(),
+    class_names=(),
     crop_fraction=1.0,
     skip_corrupt=False,
     data_dir=None,
@@ -41,6 +42,9 @@ def image_folder(
         test_sessions: names of the sessions that become the test set; images
             of one session are too much alike to learn some of them and to be
             tested on others.
+        class_names: names of classes that are known already. They keep their
+            numbers, whether the folder holds them or not, and new ones
+            follow.
         crop_fraction: part of the resized image, along its shorter side, that
             is cut out: 0.875 resizes to 256 where 224 are wanted.
         skip_corrupt: whether images that cannot be decoded are left out; all
@@ -50,8 +54,8 @@ def image_folder(
             then of images checked.
 
     Returns:
-        Two `FileSource`s `(train, test)`. The classes are numbered in the
-        order of their names.
+        Two `FileSource`s `(train, test)`. Classes that are new are numbered
+        in the order of their names.
     """
     root = pathlib.Path(folder).expanduser()
     if data_dir is not None and not root.is_dir():
@@ -65,7 +69,7 @@ def image_folder(
     else:
         everything = _list_classes(root, progress)
         train, test = _hold_out(everything, test_fraction, test_sessions, root)
-    class_names = _check_classes(train, test, root)
+    class_names = _number_classes(train, test, class_names, root)
     sessions = sorted({group.session for group in (*train, *test)} - {None})
 
     def source(groups):
@@ -166,13 +170,14 @@ def _hold_out(groups, fraction, test_sessions, root):
     return train, test
 
 
-def _check_classes(train, test, root):
-    names = sorted({group.class_name for group in train})
+def _number_classes(train, test, known, root):
+    """Returns the names of all classes, in the order of their numbers."""
+    names = sorted({group.class_name for group in train} - {*known})
+    names = [*known, *names]
     if len(names) < 2:
+        found = f"one class, {names[0]!r}" if names else "no folder of a class"
         raise ValueError(
-            f"{root} holds {len(names) or 'no'} class{'' if names else 'es'}"
-            f"{f' ({names[0]})' if names else ''}: at least two are needed. "
-            f"{_LAYOUT}"
+            f"{root} holds {found}: at least two classes are needed. {_LAYOUT}"
         )
     unknown = sorted({group.class_name for group in test} - set(names))
     if unknown:

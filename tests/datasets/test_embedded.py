@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
+from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
-from gnr_keras.datasets import embedded
 from gnr_keras.datasets import embedded_objects
 
 SMALL = {"image_size": 16, "frames_per_session": 2}
@@ -145,9 +145,9 @@ def test_drawn_file_can_be_read_by_those_who_can_read_the_folder(drawn):
 
 def test_default_folder_is_that_of_tensorflow_datasets(monkeypatch, tmp_path):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    assert embedded.default_data_dir() == str(tmp_path)
+    assert downloads.default_data_dir() == str(tmp_path)
     monkeypatch.delenv("TFDS_DATA_DIR")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     expected = os.path.join(tmp_path, "tensorflow_datasets")
-    assert embedded.default_data_dir() == expected
+    assert downloads.default_data_dir() == expected

@@ -89,12 +89,29 @@ def test_a_class_may_be_called_test(tmp_path):
     assert image_folder(tmp_path, 4)[0].class_names == ("rest", "test")
 
 
+def test_known_classes_keep_their_numbers(plain, tmp_path):
+    """What comes next month: one new class, and more of a known one."""
+    later = tmp_path / "later"
+    for number in range(3):
+        write(later, f"aa/{number}.png", 10 + number)
+        write(later, f"c/{number}.png", 20 + number)
+    train, test = image_folder(later, 4, class_names=("a", "b", "c"))
+    assert train.class_names == test.class_names == ("a", "b", "c", "aa")
+    assert values(train) == [(10, 3), (12, 3), (20, 2), (22, 2)]
+    assert values(test) == [(11, 3), (21, 2)]
+    single = tmp_path / "single"
+    for number in range(2):
+        write(single, f"new/{number}.png")
+    train, _ = image_folder(single, 4, class_names=["old"])
+    assert train.labels.tolist() == [1]
+
+
 @pytest.mark.parametrize(
     "names, message",
     [
-        ([], "holds no classes: at least two.*cats/1.jpg"),
-        (["one/1.png", "one/2.png"], r"holds 1 class \(one\): at least two"),
-        (["1.png", "2.png"], "holds no classes"),
+        ([], "holds no folder of a class: at least two.*cats/1.jpg"),
+        (["one/1.png", "one/2.png"], "holds one class, 'one': at least two"),
+        (["1.png", "2.png"], "holds no folder of a class"),
         (["a/1.png", "a/2.png", "b/1.png"], "'b' of .* has one image only"),
         (["a/m/1.png", "b/1.png", "b/2.png"], "'b' has none.*or to none"),
         (
