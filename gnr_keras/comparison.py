@@ -44,6 +44,11 @@ def compare(
     progress = None
     if progress_factory is not None:
         progress = progress_factory(len(names) * len(seeds))
+    # A seed may be none of a protocol's runs; the first is met at once.
+    with gin_bindings.run_scope(names[0]):
+        for seed in seeds[1:]:
+            experiment = gin_bindings.build_experiment()
+            experiment.build_stream(seed, data_dir)
     all_results = []
     with report.output_folder(output_dir):
         for seed, name in itertools.product(seeds, names):

@@ -52,7 +52,8 @@ class Predictor:
         """Tests the learner on all of `data`.
 
         The latents of the `Source` tested last are kept, since the front does
-        not change any more; those of arrays are not.
+        not change any more; those of arrays are not. Where you change weights
+        or images yourself, call `forget_latents`.
 
         Args:
             data: a `Source` or a tuple `(images, labels)`.
@@ -74,6 +75,10 @@ class Predictor:
         if isinstance(data, np.ndarray):
             data = (data, np.zeros(len(data), np.int32))
         return self._test(data)[1]
+
+    def forget_latents(self):
+        """Drops the latents of the test set; they are computed anew."""
+        self._inference.forget()
 
     def _test(self, given):
         data = self._check_data(given)
@@ -157,6 +162,10 @@ class Inference:
                 tf.TensorSpec(back.output_shape[-1:], tf.bool),
             ],
         )
+
+    def forget(self):
+        """Drops the latents that are kept."""
+        self._kept.clear()
 
     def latents(self, data):
         """Returns the latents of a `Source`, in half precision."""

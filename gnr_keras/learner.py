@@ -124,6 +124,12 @@ class Learner(inference.Predictor):
                     "`gnr_keras.strategies.er()`. Received: "
                     f"{self.strategy!r}."
                 )
+            if following.augment and not self.strategy.train_front:
+                raise ValueError(
+                    "Images of later experiences cannot be augmented: their "
+                    "latents are what is trained on. Leave `augment` of "
+                    "`following` away."
+                )
             if self.strategy.consolidation:
                 _check_unused(
                     self.strategy.consolidation.rows is None,

@@ -6,41 +6,51 @@ import warnings
 
 import numpy as np
 
+from gnr_keras import derived_protocols
 from gnr_keras import streams
+from gnr_keras.datasets import downloads
 from gnr_keras.datasets.core50 import LISTS_URLS
 
-# For each protocol its scenario, and how its folder is called in the authors'
-# archives.
+# For each protocol its scenario, its number of experiences, and how its folder
+# is called in the authors' archives.
 _PROTOCOLS = {
-    "NC": ("NC", ("NC_inc",)),
-    "NI": ("NI", ("NI_inc",)),
-    "NICv2_79": ("NIC", ("NIC_v2_79", "sIII_v2_79")),
-    "NICv2_196": ("NIC", ("NIC_v2_196", "sIII_v2_196")),
-    "NICv2_391": ("NIC", ("NIC_v2_391", "sIII_v2_391")),
+    "NC": ("NC", 9, ("NC_inc",)),
+    "NI": ("NI", 8, ("NI_inc",)),
+    "NICv2_79": ("NIC", 79, ("NIC_v2_79", "sIII_v2_79")),
+    "NICv2_196": ("NIC", 196, ("NIC_v2_196", "sIII_v2_196")),
+    "NICv2_391": ("NIC", 391, ("NIC_v2_391", "sIII_v2_391")),
 }
 _LINE = re.compile(r"(s\d+/o\d+/\S+)\s+(\d+)")
 
 
-def core50_protocol(train, test, protocol, derived, lists=None, seed=0):
-    """Builds a stream of CORe50 as its authors publish it, or alike.
+def core50_protocol(train, test, protocol, lists=None, seed=0):
+    """Builds a stream of CORe50 as its authors publish it, or by its rule.
 
-    The classes are numbered as in the lists. Where that is not the order of
-    the objects (lists may number classes in the order of their appearance),
-    `Stream.original_classes` has their numbers in `train`, and results are
-    given in the order of these.
+    Where there are no lists, the order is drawn from the seed, by the rule of
+    the protocol:
+
+    - NC: first the ten objects that are the first of their category; then
+      eight groups of five in any order, each with the second (third, ...)
+      objects of the first or of the last five categories.
+    - NI: the eight sessions, in any order.
+    - NICv2: first the videos of session 1 of the objects that NC begins with.
+      Each other object begins with session 1 too, in one of the first 87 % of
+      the experiences, no two in the same; all go on with their sessions in
+      increasing order. (So it is in the authors' lists.)
+
+    In NC the classes are numbered in the order of their appearance, as in the
+    authors' lists; with lists, as these say. `Stream.original_classes` has
+    their numbers in `train`, and results are given in the order of these.
 
     Args:
         train: training source of `gnr_keras.datasets.core50`.
         test: its test source. Where the run has a `test_filelist.txt`, only
             frames of that are kept.
         protocol: "NC", "NI", "NICv2_79", "NICv2_196" or "NICv2_391".
-        derived: builds a stream by the protocol's rule, in an order of its
-            own, from `(train, test, seed=seed)`, for where there are no
-            lists; such as `gnr_keras.streams.new_instances`.
         lists: folder of the lists, such as an extracted
             `batches_filelists_NICv2.zip`, or one in it; if `None`, they are
             looked for beside the images.
-        seed: number of the official run, 0 to 9; for a derived stream any.
+        seed: number of the official run, 0 to 9; without lists any.
 
     Returns:
         A `Stream`; its `order` says where the order came from.
@@ -57,30 +67,33 @@ def core50_protocol(train, test, protocol, derived, lists=None, seed=0):
             f"{type(train).__name__} without a folder. Use "
             "`gnr_keras.datasets.core50()`."
         )
-    scenario, names = _PROTOCOLS[protocol]
-    places = [pathlib.Path(lists)] if lists else _places(pathlib.Path(root))
+    scenario, number, names = _PROTOCOLS[protocol]
+    places = _places(pathlib.Path(root))
+    if lists:
+        places = [pathlib.Path(lists).expanduser()]
     folder = _find(places, names)
+    if folder is None and lists:
+        raise ValueError(
+            f"There is no folder {' or '.join(names)} in {lists}. Extract "
+            f"the lists of {protocol} there, from "
+            f"{' or '.join(LISTS_URLS.values())}."
+        )
     if folder is None:
-        if lists:
-            raise ValueError(
-                f"There is no folder {' or '.join(names)} in {lists}. Extract "
-                f"the lists of {protocol} there, from "
-                f"{' or '.join(LISTS_URLS.values())}."
-            )
         warnings.warn(
             f"There are no lists of {protocol} beside {root}: the order of "
-            f"the stream is drawn from seed {seed}, and is not the official "
-            f"one. Extract {' and '.join(LISTS_URLS.values())} there.",
+            f"the stream is drawn from seed {seed}, by the protocol's rule. "
+            "For the official runs, extract "
+            f"{' and '.join(LISTS_URLS.values())} there.",
             stacklevel=2,
         )
-        return derived(train, test, seed=seed)
+        return derived_protocols.derive(scenario, number, train, test, seed)
     run = folder / f"run{seed}"
     if not run.is_dir():
         raise ValueError(
             f"{folder} holds no run{seed}. The official runs are 0 to 9, and "
             f"the seed chooses one. Received: seed {seed}."
         )
-    return _read_stream(scenario, train, test, run)
+    return _read_stream(scenario, number, train, test, run)
 
 
 def read_lists(folder):
@@ -106,11 +119,19 @@ def read_lists(folder):
     return [_read_list(found[number]) for number in range(len(found))]
 
 
-def _read_stream(scenario, train, test, run):
+def _read_stream(scenario, number, train, test, run):
     lists = read_lists(run)
+    order = f"official, {run.parent.name}/{run.name}"
+    if len(lists) != number:
+        order += f", {len(lists)} of {number} experiences"
+        warnings.warn(
+            f"{run} holds {len(lists)} of the protocol's {number} lists. "
+            "Extract the archive of the lists again.",
+            stacklevel=3,
+        )
     position = {name: i for i, name in enumerate(train.names)}
     test_names = test.names
-    _check_files([*lists], set(position), set(test_names), train, run)
+    _check_files(lists, set(position), set(test_names), train, run)
     indices = [
         np.array([position[name] for name, _ in lines if name in position], int)
         for lines in lists
@@ -126,7 +147,7 @@ def _read_stream(scenario, train, test, run):
         test,
         indices,
         numbering=number_of,
-        order=f"official, {run.parent.name}/{run.name}",
+        order=order,
     )
 
 
@@ -143,6 +164,12 @@ def _numbering(lists, train, position, run):
                 f"numbers {number_of[label]} and {number} (at {name}). Each "
                 "object must have one. Extract the archive again."
             )
+    if max(number_of.values(), default=0) >= train.num_classes:
+        raise ValueError(
+            f"The lists in {run} number classes up to "
+            f"{max(number_of.values())}. Expected 0 to "
+            f"{train.num_classes - 1}."
+        )
     if len(set(number_of.values())) < len(number_of):
         raise ValueError(
             f"The lists in {run} give two objects the same number. Expected "
@@ -158,8 +185,14 @@ def _numbering(lists, train, position, run):
 
 def _check_files(lists, known, tested, train, run):
     root = pathlib.Path(train.root)
-    missing = []
+    missing, seen = [], set()
     for name in (name for lines in lists for name, _ in lines):
+        if name in seen:
+            raise ValueError(
+                f"The training lists in {run} name {name} twice. Extract the "
+                "archive of the lists again."
+            )
+        seen.add(name)
         if name in known:
             continue
         if name in tested:
@@ -180,7 +213,8 @@ def _check_files(lists, known, tested, train, run):
 
 def _read_list(path):
     lines = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    text = path.read_text(errors="replace")
+    for number, line in enumerate(text.splitlines(), start=1):
         match = _LINE.fullmatch(line.strip())
         if match:
             lines.append((match[1], int(match[2])))
@@ -197,8 +231,8 @@ def _places(root):
     """Returns the folders beside the images that may hold lists."""
     above = root.parent
     if above.parent.name == "extracted":  # By TensorFlow Datasets.
-        return sorted(above.parent.iterdir())
-    return [above, root, *sorted(above.glob("downloads/extracted/*"))]
+        above = above.parents[2]
+    return [above, root, *downloads.extracted_folders(above)]
 
 
 def _find(places, names):

@@ -217,6 +217,7 @@ def test_learner_on_an_application(tmp_path_factory):
     assert learn(backbone, "block_12_add") >= 0.7
 
 
+@pytest.mark.long
 def test_learner_on_a_network_of_the_users_own():
     """With operations that are no layers, and scaling of its own."""
     network, preprocess_input = build("MobileNetV3Small", pooling=None)

@@ -414,6 +414,7 @@ print(max(np.abs(a - b).max() / (1 + np.abs(a).max()) for a, b in pairs))
 """
 
 
+@pytest.mark.long
 def test_one_device_and_two_grow_alike():
     tests = helpers.__file__.rsplit("/", 1)[0]
     result = subprocess.run(

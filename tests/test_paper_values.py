@@ -4,14 +4,11 @@ import pathlib
 
 import gin
 import keras
-import numpy as np
 import pytest
 
 from gnr_keras import gin_bindings
 from gnr_keras import objectives
 from gnr_keras import runs
-from gnr_keras import streams
-from gnr_keras.datasets import ArraySource
 
 GIN = pathlib.Path(__file__).parent.parent / "gin"
 REPLAY_RUNS = ("PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
@@ -128,10 +125,16 @@ GENERATOR = [
     ),
 ]
 # Section 4.1 and appendix B: classes of the first and of later experiences.
+PROTOCOLS = {
+    "core50_nc": "NC",
+    "core50_nc_er": "NC",
+    "core50_nc_lwf": "NC",
+    "core50_ni": "NI",
+    "core50_nic79": "NICv2_79",
+    "core50_nic196": "NICv2_196",
+    "core50_nic391": "NICv2_391",
+}
 NC_STREAMS = {
-    "core50_nc": (10, 5),
-    "core50_nc_er": (10, 5),
-    "core50_nc_lwf": (10, 5),
     # Ours: the values of NC, one class at a time.
     "core50_nc_single": (10, 1),
     "imagenet1000_nc": (40, 40),
@@ -252,16 +255,12 @@ def test_nc_streams_are_cut_as_in_the_paper(name):
     assert bound == {"first_classes": first, "classes_per_experience": later}
 
 
-def test_nic_stream_is_cut_as_in_the_paper():
-    """391 experiences of CORe50's 400 training sequences: 10 + 390."""
-    configure("core50_nic391", "none")
-    bound = gin.get_bindings("new_instances_and_classes")
-    assert bound == {"first_sequences": 10, "sequences_per_experience": 1}
-    labels, sessions = np.indices((50, 8)).reshape(2, -1)
-    data = ArraySource(
-        np.zeros((400, 1, 1, 3), "uint8"), labels, sessions=sessions
-    )
-    assert len(streams.new_instances_and_classes(data, data, **bound)) == 391
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_core50_streams_are_the_protocols(name):
+    """What these are is looked at in test_protocols.py."""
+    configure(name, "none")
+    bound = gin.get_bindings("core50_protocol")
+    assert bound == {"protocol": PROTOCOLS[name], "lists": None}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Tests of CORe50's official streams."""
 
 import itertools
+import pathlib
 import re
+import shutil
 import tarfile
+import zipfile
 
 import core50_tree
 import helpers
@@ -11,17 +14,15 @@ import pytest
 
 from gnr_keras import evaluation
 from gnr_keras import protocols
-from gnr_keras import streams
 from gnr_keras.datasets import FileSource
 from gnr_keras.datasets import core50
 
 LISTS = "core50/NICv2_all_runs_train_filelists.tar.xz"
 TRAINING = [s for s in core50_tree.SESSIONS if s not in (3, 7, 10)]
-pytestmark = pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
-
-
-def nc(train, test, seed):
-    return streams.new_classes(train, test, 2, 2, seed=seed)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos"),
+    pytest.mark.filterwarnings("ignore:.*of the protocol's"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +51,10 @@ def test_lists_decide_what_is_in_an_experience(tree, tmp_path):
     core50_tree.write_lists(tmp_path / "NIC_v2_79/run4", experiences)
     train, test = open_tree(tree)
     stream = protocols.core50_protocol(
-        train, test, "NICv2_79", nc, lists=tmp_path, seed=4
+        train, test, "NICv2_79", lists=tmp_path, seed=4
     )
     assert stream.scenario == "NIC"
-    assert stream.order == "official, NIC_v2_79/run4"
+    assert stream.order == "official, NIC_v2_79/run4, 3 of 79 experiences"
     names = np.array(train.names)
     for experience, frames in zip(stream, experiences, strict=True):
         expected = [core50_tree.frame_name(*frame) for frame in frames]
@@ -74,7 +75,7 @@ def test_lists_in_order_of_appearance_are_mapped_back(tree, tmp_path):
     )
     train, test = open_tree(tree)
     stream = protocols.core50_protocol(
-        train, test, "NC", nc, lists=tmp_path, seed=0
+        train, test, "NC", lists=tmp_path, seed=0
     )
     assert [e.classes.tolist() for e in stream] == [[0, 1], [2, 3], [4, 5]]
     assert stream.class_names[:3] == (
@@ -111,7 +112,7 @@ def test_test_list_of_the_run_is_taken(tree, tmp_path):
         test_frames=chosen,
     )
     stream = protocols.core50_protocol(
-        *open_tree(tree), "NC", nc, lists=tmp_path, seed=0
+        *open_tree(tree), "NC", lists=tmp_path, seed=0
     )
     assert len(stream.test) == 3
     assert stream.test.labels.tolist() == [0, 1, 1]
@@ -123,7 +124,7 @@ def test_every_second_frame_of_the_lists(tree, tmp_path):
         tmp_path / "NI_inc/run0", [frames_of([1, 2], [s]) for s in TRAINING]
     )
     stream = protocols.core50_protocol(
-        *open_tree(tree, every=2), "NI", nc, lists=tmp_path, seed=0
+        *open_tree(tree, every=2), "NI", lists=tmp_path, seed=0
     )
     assert [len(e) for e in stream] == [2] * 8
 
@@ -137,16 +138,128 @@ def test_lists_beside_the_images_are_found(tree, tmp_path, place):
         tmp_path / place / "NC_inc/run1", [frames_of([1]), frames_of([2])]
     )
     stream = protocols.core50_protocol(
-        *open_tree(tmp_path), "NC", nc, lists=None, seed=1
+        *open_tree(tmp_path), "NC", lists=None, seed=1
     )
-    assert stream.order == "official, NC_inc/run1"
+    assert stream.order == "official, NC_inc/run1, 2 of 9 experiences"
 
 
 def test_without_lists_the_rule_gives_the_stream(tree):
     with pytest.warns(UserWarning, match="no lists of NC beside.*seed 3.*http"):
-        stream = protocols.core50_protocol(*open_tree(tree), "NC", nc, seed=3)
+        stream = protocols.core50_protocol(*open_tree(tree), "NC", seed=3)
     assert stream.order == "drawn from seed 3"
-    assert [len(e.classes) for e in stream] == [2, 2, 2]
+    # Objects 1 and 6 are the first of their categories, 2 to 5 are not.
+    assert [len(e.classes) for e in stream] == [2, 1, 1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """CORe50's 400 training cells and 150 test cells, a pattern each."""
+    root = pathlib.Path("/")
+    train = itertools.product(TRAINING, core50_tree.OBJECTS, [0])
+    test = itertools.product((3, 7, 10), core50_tree.OBJECTS, [0])
+    sources = [
+        NamedSource([core50_tree.frame_name(*frame) for frame in part])
+        for part in (train, test)
+    ]
+    for source in sources:
+        source.root = root / "nowhere"
+    return sources
+
+
+@pytest.mark.filterwarnings("ignore:There are no lists")
+def test_derived_nc_follows_the_authors_rule(cells):
+    """Fixed groups of different categories; only their order is drawn."""
+    orders = set()
+    for seed in range(5):
+        stream = protocols.core50_protocol(*cells, "NC", seed=seed)
+        groups = [
+            sorted(stream.original_classes[e.classes].tolist()) for e in stream
+        ]
+        assert groups[0] == list(range(0, 50, 5))
+        halves = [range(0, 25, 5), range(25, 50, 5)]
+        assert sorted(groups[1:]) == sorted(
+            [first + member for first in half]
+            for member in range(1, 5)
+            for half in halves
+        )
+        orders.add(tuple(map(tuple, groups)))
+        # Numbered as they appear: 0 to 9, then 10 to 14, and so on.
+        seen = np.concatenate([e.classes for e in stream])
+        assert seen.tolist() == list(range(50))
+        assert stream.original_class_names == list(cells[0].class_names)
+    assert len(orders) == 5
+
+
+@pytest.mark.filterwarnings("ignore:There are no lists")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "number, per_experience", [(79, 5), (196, 2), (391, 1)]
+)
+def test_derived_nicv2_is_like_the_official(
+    cells, number, per_experience, seed
+):
+    stream = protocols.core50_protocol(*cells, f"NICv2_{number}", seed=seed)
+    check_nicv2(stream, number, per_experience)
+    assert stream.order == f"drawn from seed {seed}"
+    other = protocols.core50_protocol(*cells, f"NICv2_{number}", seed=seed + 9)
+    pairs = zip(stream, other, strict=True)
+    assert any(a.classes.tolist() != b.classes.tolist() for a, b in pairs)
+
+
+def check_nicv2(stream, number, per_experience):
+    """What holds in all of the authors' lists."""
+    assert len(stream) == number
+    first, sessions, everything = {}, {}, []
+    for experience in stream:
+        data = experience.data
+        found = dict.fromkeys(
+            zip(data.labels.tolist(), data.sessions.tolist(), strict=True)
+        )
+        everything += found
+        k = experience.index
+        assert len(found) == (per_experience if k else 10)
+        new = {label for label, _ in found} - {*first}
+        assert len(new) <= (1 if k else 10)
+        for label, session in sorted(found):
+            assert session > sessions.get(label, 0)  # never back in time
+            sessions[label] = session
+        first.update(dict.fromkeys(new, k))
+    assert sorted(everything) == sorted(itertools.product(range(50), TRAINING))
+    begun = sorted(label for label, k in first.items() if k == 0)
+    assert begun == list(range(0, 50, 5))
+    later = np.array([k for k in first.values() if k]) / number
+    assert 0.3 < np.median(later) < 0.6
+    assert later.max() < 0.9
+
+
+def test_lists_that_are_not_all_there_are_told(tree, tmp_path):
+    write_run(tmp_path)
+    with pytest.warns(UserWarning, match="run0 holds 2 of the protocol's 9 l"):
+        protocols.core50_protocol(*open_tree(tree), "NC", lists=tmp_path)
+
+
+def test_lists_beside_the_archive_are_found(tree, tmp_path):
+    root = tree / "core50_128x128"
+    with zipfile.ZipFile(tmp_path / "core50_128x128.zip", "w") as file:
+        for path in root.rglob("*.png"):
+            file.write(path, path.relative_to(tree))
+    write_run(tmp_path / "batches_filelists")
+    stream = protocols.core50_protocol(*open_tree(tmp_path), "NC")
+    assert stream.order.startswith("official, NC_inc/run0")
+
+
+@pytest.mark.filterwarnings("ignore:1 of 36 images")
+def test_corrupt_test_frames_are_counted(tree, tmp_path):
+    """Also where a list of the run chooses among them."""
+    shutil.copytree(tree / "core50_128x128", tmp_path / "core50_128x128")
+    broken = tmp_path / "core50_128x128" / core50_tree.frame_name(3, 1, 0)
+    broken.write_bytes(b"")
+    write_run(tmp_path, test_frames=frames_of([1, 2], (3, 7, 10)))
+    stream = protocols.core50_protocol(
+        *open_tree(tmp_path, skip_corrupt=True), "NC"
+    )
+    assert stream.skipped_images == 1
+    assert len(stream.test) == 11
 
 
 def write_run(folder, **changes):
@@ -159,7 +272,7 @@ def write_run(folder, **changes):
 def refuse(tree, lists, message, protocol="NC", seed=0):
     with pytest.raises(ValueError, match=message):
         protocols.core50_protocol(
-            *open_tree(tree), protocol, nc, lists=lists, seed=seed
+            *open_tree(tree), protocol, lists=lists, seed=seed
         )
 
 
@@ -186,8 +299,14 @@ def test_wrong_lists_are_refused(tree, tmp_path):
     refuse(tree, tmp_path, "Line 17 of .*train_batch_00.* is not that of a li")
     first.write_text(whole + "s1/o3/C_01_03_000.png 0\n")
     refuse(tree, tmp_path, "two objects the same number.*_cat")
-    first.write_text(whole + "s1/o1/C_01_01_000.png 7\n")
-    refuse(tree, tmp_path, "'plug_adapter1' the numbers 0 and 7")
+    first.write_text(whole.replace("C_01_01_000.png 0", "C_01_01_000.png 7"))
+    refuse(tree, tmp_path, "'plug_adapter1' the numbers 7 and 0")
+    first.write_text(whole + "s1/o1/C_01_01_000.png 0\n")
+    refuse(tree, tmp_path, "run0 name s1/o1/C_01_01_000.png twice")
+    first.write_text(whole.replace(" 0\n", " 50\n"))
+    refuse(tree, tmp_path, "run0 number classes up to 50. Expected 0 to 49")
+    first.write_bytes(bytes(range(128, 256)))
+    refuse(tree, tmp_path, "Line 1 of .*train_batch_00")
     first.unlink()
     refuse(tree, tmp_path, r"without gaps. It holds: \[1\]")
 
@@ -199,7 +318,7 @@ def test_wrong_folders_runs_and_protocols_are_refused(tree, tmp_path):
     refuse(tree, None, "one of NC, NI, NICv2_79.*'NIC'", "NIC")
     images = helpers.blobs()
     with pytest.raises(ValueError, match="name files of CORe50.*core50()"):
-        protocols.core50_protocol(images, images, "NC", nc)
+        protocols.core50_protocol(images, images, "NC")
 
 
 class NamedSource(FileSource):
@@ -242,7 +361,7 @@ def official(tmp_path_factory):
 def test_official_nicv2(official, number, per_experience, run):
     folder, train, test = official
     stream = protocols.core50_protocol(
-        train, test, f"NICv2_{number}", None, lists=folder, seed=run
+        train, test, f"NICv2_{number}", lists=folder, seed=run
     )
     assert stream.scenario == "NIC"  # which Stream has checked
     assert len(stream) == number
@@ -253,14 +372,10 @@ def test_official_nicv2(official, number, per_experience, run):
     assert not {*train.names} & {*test.names}
     assert not {*train.sessions.tolist()} & {3, 7, 10}
     for experience in stream:
-        cells = np.unique(
-            [experience.data.labels, experience.data.sessions], axis=1
-        )
-        first = experience.index == 0
-        assert cells.shape[1] == (10 if first else per_experience)
         # A sequence is never torn: about 300 frames each.
-        assert 293 * cells.shape[1] <= len(experience) <= 300 * cells.shape[1]
-    assert stream[0].classes.tolist() == list(range(0, 50, 5))
+        sequences = per_experience if experience.index else 10
+        assert 293 * sequences <= len(experience) <= 300 * sequences
+    check_nicv2(stream, number, per_experience)
     assert stream.original_classes.tolist() == list(range(50))
 
 
@@ -275,7 +390,9 @@ def test_every_twentieth_is_the_official_short_test_list(tmp_path, monkeypatch):
         path.touch()
     _, whole = core50(data_dir=tmp_path)
     assert whole.names == names
-    _, short = core50(every=20, data_dir=tmp_path)
+    train, short = core50(test_every=20, data_dir=tmp_path)
+    assert len(train) == 1
+    assert core50(every=20, data_dir=tmp_path)[1].names == short.names
     lines = (lists / "test_filelist_20.txt").read_text().splitlines()
     assert short.names == [line.split()[0] for line in lines]
     assert short.labels.tolist() == [int(line.split()[1]) for line in lines]

@@ -342,8 +342,18 @@ def spy_on_latents(learner):
     return references
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "strategy, limit",
+    [
+        ("lwf", 0),
+        ("generated", 10**9),
+        *(
+            pytest.param(name, limit, marks=pytest.mark.long)
+            for name in STRATEGIES
+            for limit in (0, 10**9)
+        ),
+    ],
+)
 def test_latents_of_an_experience_are_dropped_at_its_end(strategy, limit):
     stream = helpers.blob_stream()
     learner = make_learner(strategy, latent_memory_limit=limit)

@@ -47,7 +47,11 @@ def from_dataset(dataset, class_names=None, cache_dir=None):
         An `ArraySource`.
     """
     spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) not in (2, 3):
+    if (
+        not isinstance(spec, tuple)
+        or len(spec) not in (2, 3)
+        or not all(isinstance(part, tf.TensorSpec) for part in spec)
+    ):
         raise ValueError(
             "The dataset must yield (image, label) or (image, label, session)."
             f" Received: elements {spec}. Choose them with `dataset.map`."
@@ -71,7 +75,14 @@ def from_dataset(dataset, class_names=None, cache_dir=None):
             numbers.append(rest)
             yield batch
 
-    array = storage.ArrayStore(_MEMORY_LIMIT, cache_dir).collect(images())
+    try:
+        array = storage.ArrayStore(_MEMORY_LIMIT, cache_dir).collect(images())
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(
+            "The dataset could not be read to its end; images of different "
+            "sizes, for one, make no batch. Resize them with `dataset.map`. "
+            f"TensorFlow says: {error.message}"
+        ) from error
     columns = [np.concatenate(column) for column in zip(*numbers, strict=True)]
     labels, *sessions = columns
     return ArraySource(array, labels, *sessions, class_names=class_names)

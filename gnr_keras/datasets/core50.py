@@ -51,6 +51,7 @@ _ADVICE = (
 def core50(
     image_size=128,
     every=1,
+    test_every=None,
     skip_corrupt=False,
     data_dir=None,
     progress=None,
@@ -64,8 +65,9 @@ def core50(
         image_size: height and width of a frame, in pixels; the files have
             128.
         every: 1 for all frames; `n` for the first and then every n-th frame
-            of each training video, and of the whole test list. 20 gives the
-            authors' `test_filelist_20.txt`.
+            of each training video.
+        test_every: likewise, counted over the whole test list: 20 gives the
+            authors' `test_filelist_20.txt`. `every` if `None`.
         skip_corrupt: whether frames that cannot be decoded are left out; all
             are read to find them. Otherwise such a frame ends the run.
         data_dir: folder that holds `core50_128x128` or its archive, or that
@@ -80,11 +82,13 @@ def core50(
         Lomonaco and Maltoni, "CORe50: a New Dataset and Benchmark for
         Continuous Object Recognition", 2017.
     """
-    if not isinstance(every, (int, np.integer)) or every < 1:
-        raise ValueError(
-            "`every` must be a positive integer: 1 keeps all frames. "
-            f"Received: {every!r}."
-        )
+    test_every = every if test_every is None else test_every
+    for name, value in (("every", every), ("test_every", test_every)):
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(
+                f"`{name}` must be a positive integer: 1 keeps all frames. "
+                f"Received: {value!r}."
+            )
     root = find_images(data_dir)
     videos = list_videos(root, progress)
     training = {
@@ -97,7 +101,7 @@ def core50(
         TEST_SESSIONS, sorted(range(1, len(OBJECT_NAMES) + 1), key=str)
     )
     frames = [(cell, f) for cell in order for f in videos.get(cell, ())]
-    test = [(cell, [frame]) for cell, frame in frames[::every]]
+    test = [(cell, [frame]) for cell, frame in frames[::test_every]]
 
     def source(groups, what):
         groups = list(groups)

@@ -32,8 +32,21 @@ def check_data_dir(data_dir):
 
 def extracted(holds, data_dir):
     """Returns the folder `holds` of an archive extracted before, if any."""
+    for folder in extracted_folders(data_dir):
+        if (folder / holds).is_dir():
+            return folder / holds
+    return None
+
+
+def extracted_folders(data_dir):
+    """Returns the folders of all archives that were extracted wholly."""
     folder = pathlib.Path(data_dir) / "downloads" / "extracted"
-    return next(iter(sorted(folder.glob(f"*/{holds}"))), None)
+    # TensorFlow Datasets leaves what an interruption cut off.
+    return sorted(
+        path
+        for path in folder.glob("*")
+        if path.is_dir() and not path.name.startswith("incomplete.")
+    )
 
 
 def get(archive, holds, data_dir, advice, manager=None):
@@ -54,11 +67,14 @@ def get(archive, holds, data_dir, advice, manager=None):
     found = extracted(holds, data_dir)
     if found:
         return found
+    is_here = isinstance(archive, os.PathLike)
     manager = manager or tfds.download.DownloadManager(
-        download_dir=pathlib.Path(data_dir) / "downloads"
+        download_dir=pathlib.Path(data_dir) / "downloads",
+        # Another archive may have been there under this name.
+        force_extraction=is_here,
     )
     try:
-        if isinstance(archive, os.PathLike):
+        if is_here:
             _check_zip(archive)
             folder = manager.extract(archive)
         else:

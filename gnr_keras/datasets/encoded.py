@@ -3,6 +3,7 @@
 import abc
 import collections
 import concurrent.futures
+import re
 import warnings
 
 import numpy as np
@@ -159,6 +160,7 @@ class EncodedSource(Source):
         names = tuple(self._name(self._keys[index]) for index in indices)
         if not names:
             return
+        classes = np.unique(self.labels)
         keep = np.ones(len(self), bool)
         keep[indices] = False
         if not keep.any():
@@ -175,6 +177,13 @@ class EncodedSource(Source):
             f"out; the first is {names[0]}.",
             stacklevel=4,
         )
+        lost = np.setdiff1d(classes, self.labels)
+        if len(lost):
+            names = [self.class_names[c] for c in lost]
+            raise ValueError(
+                f"No image of {', '.join(names)} can be read. Replace some of "
+                "them, or remove the class."
+            )
 
     def _fault(self, index):
         """Says why an image cannot be read, or returns `None`."""
@@ -185,11 +194,13 @@ class EncodedSource(Source):
         except tf.errors.NotFoundError:
             return missing_message(self._name(key))
         except tf.errors.OpError as error:
+            # Without the name of the operation, which says nothing to a user.
+            reason = re.sub(r"{{.*?}} |\s*\[Op:.*", "", error.message)
             return (
-                f"{self._name(key)} cannot be read as an image: "
-                f"{error.message} Expected a whole JPEG, PNG, BMP or GIF "
-                "file. Replace it, remove it, or leave out all such images "
-                "with `skip_corrupt=True`."
+                f"{self._name(key)} cannot be read as an image: {reason} "
+                "Expected a whole JPEG, PNG, BMP or GIF file. Replace it, "
+                "remove it, or leave out all such images with `skip_corrupt` "
+                "of the data set."
             )
         return None
 

@@ -113,12 +113,7 @@ def list_images(folders, progress=None):
     """
     groups = []
     for done, folder in enumerate(folders, start=1):
-        names = sorted(
-            name
-            for name in os.listdir(folder)
-            # Other systems leave files such as `._image.png` behind.
-            if name.lower().endswith(_SUFFIXES) and not name.startswith(".")
-        )
+        names = sorted(filter(_is_image, os.listdir(folder)))
         if not names:
             raise ValueError(
                 f"{folder} holds no image. Expected files that end in one of "
@@ -129,6 +124,14 @@ def list_images(folders, progress=None):
         if progress:
             progress(done, len(folders))
     return groups
+
+
+def has_images(folder):
+    """Returns whether a folder holds images, apart from other folders."""
+    return any(
+        entry.is_file() and _is_image(entry.name)
+        for entry in os.scandir(folder)
+    )
 
 
 def grouped_source(groups, labels, image_size, sessions=None, **options):
@@ -149,3 +152,8 @@ def grouped_source(groups, labels, image_size, sessions=None, **options):
         None if sessions is None else np.repeat(sessions, sizes),
         **options,
     )
+
+
+def _is_image(name):
+    # Other systems leave files such as `._image.png` behind.
+    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")

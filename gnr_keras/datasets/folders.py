@@ -7,7 +7,7 @@ import numpy as np
 
 from gnr_keras.datasets import files
 
-_TEST_NAMES = ("test", "val", "validation")
+_TEST_NAMES = ("test", "val", "valid", "validation")
 _LAYOUT = (
     "Expected one folder a class with its images, such as cats/1.jpg and "
     "dogs/1.jpg; or, with sessions, cats/monday/1.jpg and so on; or two such "
@@ -33,8 +33,8 @@ def image_folder(
 
     Args:
         folder: holds a folder for each class; or `train` and `test` (or
-            `val`, `validation`) that do. Its path is seen from here, or from
-            `data_dir`.
+            `val`, `valid`, `validation`) that do. Its path is seen from
+            here, or from `data_dir`.
         image_size: height and width of an image, in pixels.
         test_fraction: where there is neither a folder `test` nor sessions,
             the part of each class that becomes the test set, spread evenly
@@ -103,6 +103,11 @@ def _list_classes(root, progress):
     places = []
     for folder in _folders(root):
         inner = _folders(folder)
+        if inner and files.has_images(folder):
+            raise ValueError(
+                f"{folder} holds images beside the folders of its sessions. "
+                "Move them into one of these, or away."
+            )
         if inner:
             places += [
                 (folder.name, session.name, session) for session in inner
@@ -132,6 +137,14 @@ def _folders(folder):
 
 def _hold_out(groups, fraction, test_sessions, root):
     """Cuts groups into those to learn and those to test on."""
+    if isinstance(test_sessions, str):
+        test_sessions = [test_sessions]
+    names = {group.class_name for group in groups}
+    if names == {"train"}:
+        raise ValueError(
+            f"{root} holds a folder `train`, and none of {_TEST_NAMES} beside "
+            "it. Add one, or name the folder `train` itself."
+        )
     sessions = sorted({group.session for group in groups} - {None})
     test_sessions = set(test_sessions)
     if sessions or test_sessions:
@@ -174,8 +187,8 @@ def _number_classes(train, test, known, root):
     """Returns the names of all classes, in the order of their numbers."""
     names = sorted({group.class_name for group in train} - {*known})
     names = [*known, *names]
-    if len(names) < 2:
-        found = f"one class, {names[0]!r}" if names else "no folder of a class"
+    if len(names) < 2 or not train:
+        found = f"one class, {names[0]!r}" if train else "no folder of a class"
         raise ValueError(
             f"{root} holds {found}: at least two classes are needed. {_LAYOUT}"
         )

@@ -9,6 +9,8 @@ _TFDS = "tfds:"
 def load_images(
     name,
     image_size,
+    test_sessions=(),
+    test_split=None,
     crop_fraction=1.0,
     skip_corrupt=False,
     data_dir=None,
@@ -21,6 +23,8 @@ def load_images(
             otherwise the path of a folder, seen from here or from
             `data_dir`, see `image_folder`.
         image_size: height and width of an image, in pixels.
+        test_sessions: of a folder, see `image_folder`.
+        test_split: of a set of TensorFlow Datasets, see `tfds_images`.
         crop_fraction: see `image_folder`.
         skip_corrupt: see `image_folder`.
         data_dir: folder of the data sets.
@@ -35,8 +39,19 @@ def load_images(
         "data_dir": data_dir,
         "progress": progress,
     }
-    if name.startswith(_TFDS):
-        return tfds_sets.tfds_images(
-            name.removeprefix(_TFDS), image_size, **options
+    is_tfds = name.startswith(_TFDS)
+    if test_sessions if is_tfds else test_split:
+        raise ValueError(
+            f"{name!r} is a {'set of TFDS' if is_tfds else 'folder'}: expected "
+            f"`{'test_split' if is_tfds else 'test_sessions'}` to choose what "
+            f"to test on. Received: test_sessions={test_sessions!r}, "
+            f"test_split={test_split!r}."
         )
-    return folders.image_folder(name, image_size, **options)
+    if is_tfds:
+        name = name.removeprefix(_TFDS)
+        return tfds_sets.tfds_images(
+            name, image_size, test_split=test_split, **options
+        )
+    return folders.image_folder(
+        name, image_size, test_sessions=test_sessions, **options
+    )

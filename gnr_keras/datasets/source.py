@@ -79,7 +79,8 @@ class Source(abc.ABC):
                 position may occur more than once.
             batch_size: images in a batch; the last one may be shorter.
             augment: changes an image at random; a function of TensorFlow
-                from `(image, size, seed)` to an image of that size, such as
+                from `(image, size, seed)` to an image of that size and of
+                the type of the one given, such as
                 `gnr_keras.datasets.random_resized_crop`.
             seeds: for it, integers of shape `(len(indices), 2)`.
         """
@@ -188,6 +189,7 @@ class _Subset(Source):
             None if source.sessions is None else source.sessions[indices],
             source.class_names,
         )
+        self.skipped = source.skipped
         self._source = source
         self._indices = indices
 

@@ -1,8 +1,10 @@
 """Image classification sets of TensorFlow Datasets."""
 
 import difflib
+import hashlib
 import os
 import pathlib
+import zipfile
 
 import numpy as np
 import tensorflow as tf
@@ -125,13 +127,16 @@ def _builder(name, folder):
             f"TensorFlow Datasets has no set {name!r}.{hint} "
             "`tfds.list_builders()` names all."
         ) from error
+    except Exception as error:  # Such as an unknown version or config.
+        raise ValueError(f"{name!r} cannot be opened: {error}") from error
     _features(builder.info)
     try:
         builder.download_and_prepare()
     except Exception as error:  # They come from many libraries.
         raise ValueError(
             f"{name} could not be prepared in {folder}: "
-            f"{str(error).strip() or type(error).__name__}"
+            f"{str(error).strip() or type(error).__name__} Where there is no "
+            "connection, prepare it elsewhere, and copy its folder there."
         ) from error
     return builder
 
@@ -168,18 +173,17 @@ def _open(builder, split):
     try:
         return builder.as_data_source(split, deserialize_method=raw)
     except NotImplementedError:
-        # Prepared as TFRecord files, the default of TensorFlow Datasets.
-        return TFRecords(
-            [
-                (os.fspath(file.filename), file.skip, file.take)
-                for file in builder.info.splits[split].file_instructions
-            ]
-        )
-    except ValueError as error:
-        known = ", ".join(builder.info.splits)
+        pass  # Prepared as TFRecord files, the default.
+    try:
+        files = builder.info.splits[split].file_instructions
+    except (KeyError, ValueError) as error:
         raise ValueError(
-            f"{builder.info.full_name} has no split {split!r}; it has {known}."
+            f"{builder.info.full_name} has no split {split!r}; it has "
+            f"{', '.join(builder.info.splits)}."
         ) from error
+    return TFRecords(
+        [(os.fspath(file.filename), file.skip, file.take) for file in files]
+    )
 
 
 def _read_numbers(records, builder, split, label, progress):
@@ -191,13 +195,12 @@ def _read_numbers(records, builder, split, label, progress):
     if "session" in builder.info.features:
         wanted["session"] = "session"
     folder = pathlib.Path(os.fspath(builder.data_dir))
-    name = "".join(c if c.isalnum() else "_" for c in split)
-    cache = folder / f"gnr_keras_{name}.npz"
-    if cache.is_file():
-        with np.load(cache, allow_pickle=False) as file:
-            found = {key: file[key] for key in file.files}
-        if {*found} == {*wanted} and len(found["label"]) == len(records):
-            return found
+    # Part of the name: "train[-5:]" and "train[:5%]" are as long.
+    digest = hashlib.sha256(split.encode()).hexdigest()[:16]
+    cache = folder / f"gnr_keras_{digest}.npz"
+    found = _read_cache(cache)
+    if {*found} == {*wanted} and len(found["label"]) == len(records):
+        return found
     spec = {
         feature: tf.io.FixedLenFeature((), tf.int64)
         for feature in wanted.values()
@@ -205,16 +208,32 @@ def _read_numbers(records, builder, split, label, progress):
     parts = {key: [] for key in wanted}
     for start in range(0, len(records), _LABEL_BATCH):
         stop = min(start + _LABEL_BATCH, len(records))
-        parsed = tf.io.parse_example(
-            [records[index] for index in range(start, stop)], spec
-        )
+        try:
+            parsed = tf.io.parse_example(
+                [records[index] for index in range(start, stop)], spec
+            )
+        except (tf.errors.OpError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"A record from {start} to {stop} of {split} in {folder} is "
+                "damaged. Delete that folder, and the set will be prepared "
+                "again."
+            ) from error
         for key, feature in wanted.items():
             parts[key].append(parsed[feature].numpy())
         if progress:
             progress(stop, len(records))
     numbers = {key: np.concatenate(part) for key, part in parts.items()}
     if folder.is_dir() and os.access(folder, os.W_OK):
-        temporary = cache.with_suffix(".tmp.npz")
+        # Each process writes a file of its own, and the last one stays.
+        temporary = cache.with_suffix(f".{os.getpid()}.tmp.npz")
         np.savez_compressed(temporary, **numbers)
         os.replace(temporary, cache)
     return numbers
+
+
+def _read_cache(path):
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return {}  # There is none, or it is not whole.

@@ -30,26 +30,20 @@ class TFRecords:
             np.array(places, np.int64).reshape(-1, 3).T
         )
         self._paths = [path for path, _, _ in files]
-        self._descriptors = {}
 
     def __len__(self):
         return len(self._files)
 
     def __getitem__(self, index):
-        number = int(self._files[index])
-        if number not in self._descriptors:
-            path = self._paths[number]
-            self._descriptors[number] = os.open(path, os.O_RDONLY)
-        # Leaves no position behind, so that threads can share the file.
-        return os.pread(
-            self._descriptors[number],
-            int(self._lengths[index]),
-            int(self._offsets[index]),
-        )
-
-    def __del__(self):
-        for descriptor in self.__dict__.get("_descriptors", {}).values():
-            os.close(descriptor)
+        # Opened anew each time: a large set has as many files as a process
+        # may have open, and threads read from them at the same time.
+        path = self._paths[int(self._files[index])]
+        with open(path, "rb", buffering=0) as file:
+            return os.pread(
+                file.fileno(),
+                int(self._lengths[index]),
+                int(self._offsets[index]),
+            )
 
 
 def _scan(path, skip, take):

@@ -62,9 +62,29 @@ def test_learner_and_streams_take_datasets():
     assert learner.evaluate(dataset).accuracy_whole > 0.9
 
 
+def test_images_of_different_sizes_are_refused():
+    def images():
+        for size in (4, 5):
+            yield np.zeros((size, size, 3), "uint8"), 0
+
+    dataset = tf.data.Dataset.from_generator(
+        images,
+        output_signature=(
+            tf.TensorSpec((None, None, 3), tf.uint8),
+            tf.TensorSpec((), tf.int32),
+        ),
+    )
+    with pytest.raises(ValueError, match="different sizes.*dataset.map"):
+        from_dataset(dataset)
+
+
 @pytest.mark.parametrize(
     "dataset, message",
     [
+        (
+            tf.data.Dataset.from_tensor_slices(({"x": IMAGES}, LABELS)),
+            "must yield",
+        ),
         (tf.data.Dataset.from_tensor_slices(IMAGES), "must yield"),
         (
             tf.data.Dataset.from_tensor_slices({"x": IMAGES, "y": LABELS}),

@@ -201,6 +201,36 @@ def test_other_archives_are_refused(tmp_path, offline):
         core50(data_dir=tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*of CORe50's 550 videos")
+def test_better_archive_in_place_of_a_bad_one(tmp_path, offline):
+    """Neither the wrong archive nor a half extracted one is taken again."""
+    archive = tmp_path / "core50_128x128.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("cats/1.png", b"")
+    with pytest.raises(ValueError, match="holds no folder 'core50_128x128'"):
+        core50(data_dir=tmp_path)
+    half = tmp_path / "downloads/extracted/incomplete.12_ZIP.core50"
+    core50_tree.write_tree(half, objects=[1], size=4, frames=1)
+    root = core50_tree.write_tree(tmp_path, objects=[1, 2], size=4)
+    pack(root, archive)
+    shutil.rmtree(root)
+    train, test = core50(image_size=4, data_dir=tmp_path)
+    assert (len(train), len(test)) == (8 * 2 * 2, 3 * 2 * 2)
+
+
+def test_archive_with_a_damaged_member_is_named(tmp_path, offline):
+    root = core50_tree.write_tree(tmp_path, objects=[1], size=4, frames=1)
+    archive = tmp_path / "core50_128x128.zip"
+    pack(root, archive)
+    shutil.rmtree(root)
+    data = bytearray(archive.read_bytes())
+    data[data.index(b"IDAT") + 6] ^= 255
+    archive.write_bytes(data)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"Could not get {archive}"):
+            core50(data_dir=tmp_path)
+
+
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """The authors' two servers, with a small archive and empty lists."""
@@ -244,8 +274,9 @@ def test_images_and_lists_are_downloaded_once(server, tmp_path):
     train, test = core50(image_size=4, data_dir=data_dir)
     assert (len(train), len(test)) == (8 * 3 * 2, 3 * 3 * 2)
     assert cells_are_readable(train)
-    stream = protocols.core50_protocol(train, test, "NICv2_391", None)
-    assert stream.order == "official, NIC_v2_391/run0"
+    with pytest.warns(UserWarning, match="6 of the protocol's 391"):
+        stream = protocols.core50_protocol(train, test, "NICv2_391")
+    assert stream.order.startswith("official, NIC_v2_391/run0")
     assert len(stream) == 6
     count = len(server)
     assert count >= 3

@@ -62,7 +62,9 @@ def test_sessions_are_folders_of_a_class(tmp_path):
         for s, session in enumerate(("fri", "mon", "tue")):
             if (class_name, session) != ("pen", "tue"):
                 write(tmp_path, f"{class_name}/{session}/x.png", 10 * c + s)
-    train, test = image_folder(tmp_path, 4, test_sessions=["mon"])
+    train, test = load_images(str(tmp_path), 4, test_sessions=["mon"])
+    alike, _ = image_folder(tmp_path, 4, test_sessions="mon")
+    assert alike.names == train.names
     assert values(train) == [(0, 0), (2, 0), (10, 1)]
     assert train.sessions.tolist() == [1, 3, 1]
     assert values(test) == [(1, 0), (11, 1)]
@@ -139,9 +141,40 @@ def test_wrong_arguments(plain):
         image_folder(plain, 4, test_fraction=1.0)
     with pytest.raises(ValueError, match="are none.*'mon'"):
         image_folder(plain, 4, test_sessions=["mon"])
-    (plain / "a" / "empty").mkdir()
-    with pytest.raises(ValueError, match="some classes have folders"):
+    (plain / "a" / "inner").mkdir()
+    with pytest.raises(ValueError, match=f"{plain}/a holds images beside"):
         image_folder(plain, 4)
+
+
+def test_train_alone_says_what_is_missing(tmp_path):
+    for name in ("a", "b"):
+        for number in range(2):
+            write(tmp_path, f"train/{name}/{number}.png")
+    with pytest.raises(ValueError, match="`train`, and none of .*'valid'"):
+        image_folder(tmp_path, 4)
+    assert image_folder(tmp_path / "train", 4)[0].num_classes == 2
+
+
+def test_a_class_that_is_wholly_corrupt_is_named(plain):
+    for path in (plain / "c").iterdir():
+        path.write_bytes(b"")
+    with (
+        pytest.warns(UserWarning, match="images cannot be read"),
+        pytest.raises(ValueError, match="No image of c can be read"),
+    ):
+        image_folder(plain, 4, skip_corrupt=True)
+
+
+def test_known_classes_alone_are_no_images(tmp_path):
+    with pytest.raises(ValueError, match="holds no folder of a class"):
+        image_folder(tmp_path, 4, class_names=("a", "b"))
+
+
+def test_test_images_are_chosen_as_the_data_wants(plain):
+    with pytest.raises(ValueError, match="folder: expected `test_sessions`"):
+        load_images(str(plain), 4, test_split="test")
+    with pytest.raises(ValueError, match="set of TFDS: expected `test_split`"):
+        load_images("tfds:mnist", 4, test_sessions=["a"])
 
 
 def test_names_are_seen_from_the_data_folder(plain, monkeypatch):

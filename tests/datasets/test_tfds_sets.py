@@ -1,5 +1,8 @@
 """Tests of sets of TensorFlow Datasets, on a small one made here."""
 
+import os
+import resource
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -138,7 +141,7 @@ def test_unknown_names_and_splits(data_dir):
         tfds_images("mnst", 6, data_dir=data_dir)
     with pytest.raises(ValueError, match="no set 'tfds'"):
         load_images("tfds:tfds", 6, data_dir=data_dir)
-    with pytest.raises(ValueError, match="Unknown split 'dev'.*train"):
+    with pytest.raises(ValueError, match="no split 'dev'; it has train"):
         tfds_images("tiny_shapes", 6, test_split="dev", data_dir=data_dir)
     with pytest.raises(ValueError, match="ag_news_subset.*no set for image"):
         tfds_images("ag_news_subset", 6, data_dir=data_dir)
@@ -152,6 +155,57 @@ def test_manual_downloads_are_explained(tmp_path):
     message = str(error.value)
     assert str(tmp_path / "downloads" / "manual") in message
     assert "ILSVRC2012_img_train.tar" in message
+
+
+def test_splits_do_not_mix_their_labels(data_dir):
+    """As long, and named alike but for their signs."""
+    for split in ("train[:4]", "train[-4:]", "train[:10%]"):
+        source, _ = tfds_images(
+            "tiny_shapes", 6, split, split, data_dir=data_dir
+        )
+        assert read(source) == rows([number for number, *_ in read(source)])
+
+
+def test_damaged_cache_of_labels_is_read_anew(tmp_path):
+    first, _ = tfds_images("tiny_with_test", 6, data_dir=tmp_path)
+    caches = list(tmp_path.rglob("gnr_keras_*.npz"))
+    assert len(caches) == 2
+    for cache in caches:
+        cache.write_bytes(cache.read_bytes()[:50])
+    second, _ = tfds_images("tiny_with_test", 6, data_dir=tmp_path)
+    assert read(first) == read(second) == rows(range(30))
+
+
+def test_damaged_records_are_named(tmp_path):
+    tfds_images("tiny_with_test", 6, data_dir=tmp_path)
+    for cache in tmp_path.rglob("gnr_keras_*.npz"):
+        cache.unlink()
+    (shard,) = tmp_path.rglob("*train.tfrecord*")
+    data = bytearray(shard.read_bytes())
+    data[12:40] = b"\xff" * 28
+    shard.write_bytes(data)
+    with pytest.raises(ValueError, match=f"{shard.parent} is damaged. Delete"):
+        tfds_images("tiny_with_test", 6, data_dir=tmp_path)
+
+
+def test_unknown_version_is_named(data_dir):
+    with pytest.raises(ValueError, match="'mnist:0.0.1' cannot be opened"):
+        tfds_images("mnist:0.0.1", 6, data_dir=data_dir)
+
+
+def test_more_files_than_a_process_may_open(tmp_path):
+    files = [
+        (write_records(tmp_path / f"{i}", [b"%d" % i]), 0, -1)
+        for i in range(60)
+    ]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, hard))
+    try:
+        records = TFRecords(files)
+        assert [int(records[i]) for i in range(60)] == list(range(60))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def write_records(path, records):
