@@ -132,14 +132,16 @@ def new_classes(
     train, test = _check_sources(train, test)
     classes = np.unique(train.labels)
     given = class_order is not None
+    place = ""
     if isinstance(class_order, (str, os.PathLike)):
+        place = f" of {class_order}"
         class_order = _read_order(class_order, train.class_names)
     if not given:
         class_order = np.random.default_rng(seed).permutation(classes)
     elif sorted(class_order) != classes.tolist():
         raise ValueError(
-            "`class_order` must name each class of the training data once. "
-            f"Received: {_shortened(class_order)}; classes: "
+            f"`class_order`{place} must name each class of the training data "
+            f"once. Received: {_shortened(class_order)}; classes: "
             f"{_shortened(classes)}."
         )
     later = len(classes) - first_classes
@@ -295,7 +297,7 @@ def _read_order(path, class_names):
         )
     number_of = {name: number for number, name in enumerate(class_names)}
     order = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(errors="replace").splitlines():
         name = line.strip()
         if name in number_of:
             order.append(number_of[name])
