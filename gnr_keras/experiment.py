@@ -1,5 +1,6 @@
 """An experiment: a stream, a learner and what came of it."""
 
+import inspect
 import platform
 import time
 
@@ -22,7 +23,7 @@ class Experiment:
     Args:
         data: builds `(train, test)` from `(data_dir=, progress=)`.
         stream: builds the `Stream` from `(train, test, seed=)`.
-        backbone: builds the backbone.
+        backbone: builds the backbone from `(data_dir=)`.
         learner: builds the `Learner`.
         strategy: builds the `Strategy`, in runs with replay from
             `(replay=, replay_sign=)`.
@@ -83,7 +84,7 @@ class Experiment:
         progress = progress or progress_lib.Progress()
         stream = self.build_stream(seed, data_dir, progress)
         data_seconds = time.perf_counter() - start
-        learner = self._build_learner(run, stream, seed)
+        learner = self._build_learner(run, stream, seed, data_dir)
         history = evaluation.History(stream, learner.predict_among)
         progress.on_run_begin(run.name, seed, len(stream))
         for experience in stream:
@@ -121,9 +122,9 @@ class Experiment:
         train, test = self._data(data_dir=data_dir, progress=progress.on_data)
         return self._stream(train, test, seed=seed)
 
-    def _build_learner(self, run, stream, seed):
+    def _build_learner(self, run, stream, seed, data_dir=None):
         return self._learner(
-            self._backbone(),
+            self._backbone(data_dir=data_dir),
             num_classes=stream.num_classes,
             strategy=self._build_strategy(run),
             seed=seed,
@@ -134,6 +135,7 @@ class Experiment:
             return self._cumulative()
         if run.source is None:
             return self._strategy()
+        _check_takes_replay(self._strategy, run)
         return self._strategy(
             replay=self._replays[run.source](), replay_sign=run.sign
         )
@@ -141,6 +143,18 @@ class Experiment:
     def _is_due(self, index, num_experiences):
         done = index + 1
         return done % self._evaluate_every == 0 or done == num_experiences
+
+
+def _check_takes_replay(strategy, run):
+    try:
+        inspect.signature(strategy).bind_partial(replay=None, replay_sign=None)
+    except TypeError as error:
+        name = getattr(strategy, "__name__", repr(strategy))
+        raise ValueError(
+            f"The run {run.name!r} replays, and the strategy {name!r} takes "
+            "no replay. Choose the run 'none', or a strategy such as "
+            "'ar1free'."
+        ) from error
 
 
 def _versions():

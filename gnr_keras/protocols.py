@@ -1,12 +1,12 @@
 """The official streams of CORe50, from the file lists of its authors."""
 
 import pathlib
-import re
 import warnings
 
 import numpy as np
 
 from gnr_keras import derived_protocols
+from gnr_keras import filelists
 from gnr_keras import streams
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.core50 import LISTS_URLS
@@ -20,7 +20,6 @@ _PROTOCOLS = {
     "NICv2_196": ("NIC", 196, ("NIC_v2_196", "sIII_v2_196")),
     "NICv2_391": ("NIC", 391, ("NIC_v2_391", "sIII_v2_391")),
 }
-_LINE = re.compile(r"(s\d+/o\d+/\S+)\s+(\d+)")
 
 
 def core50_protocol(train, test, protocol, lists=None, seed=0):
@@ -96,31 +95,55 @@ def core50_protocol(train, test, protocol, lists=None, seed=0):
     return _read_stream(scenario, number, train, test, run)
 
 
-def read_lists(folder):
-    """Reads the lists of a run.
+def nicv2_cells(train, test, protocol, lists, seed=0):
+    """Orders another data set as NICv2 orders the videos of CORe50.
+
+    A cell is one object in one session: the order of the cells is that of an
+    official run, and the patterns are those that `train` has of each. Cells
+    that it lacks are passed over.
 
     Args:
-        folder: holds `train_batch_00_filelist.txt` and so on.
+        train: training source whose classes are numbered as CORe50's objects
+            and whose sessions as its sessions, such as that of
+            `gnr_keras.datasets.fruits360`.
+        test: its test source.
+        protocol: "NICv2_79", "NICv2_196" or "NICv2_391".
+        lists: folder of the lists, or an archive of such folders (`.zip`,
+            `.tar.xz`); its path is seen from here, or from the folder that
+            holds `train`.
+        seed: number of the official run, 0 to 9.
 
     Returns:
-        For each experience, its lines as pairs `(file name, class)`.
+        A `Stream`.
     """
-    found = {}
-    for path in pathlib.Path(folder).glob("train_batch_*_filelist.txt"):
-        number = path.name.split("_")[2]
-        if number.isdigit():
-            found[int(number)] = path
-    if not found or sorted(found) != list(range(len(found))):
+    scenario, _, names = _PROTOCOLS.get(protocol, (None, None, ()))
+    if scenario != "NIC":
         raise ValueError(
-            f"{folder} must hold train_batch_00_filelist.txt and so on, "
-            f"without gaps. It holds: {sorted(found) or 'none'}. Extract the "
-            "archive of the lists again."
+            '`protocol` must be "NICv2_79", "NICv2_196" or "NICv2_391". '
+            f"Received: {protocol!r}."
         )
-    return [_read_list(found[number]) for number in range(len(found))]
+    path = pathlib.Path(lists).expanduser()
+    root = getattr(train, "root", None)
+    if root is not None and not path.exists():
+        path = pathlib.Path(root).parent / lists
+    where = {}
+    for i, cell in enumerate(
+        zip(train.labels.tolist(), train.sessions.tolist(), strict=True)
+    ):
+        where.setdefault(cell, []).append(i)
+    indices = []
+    for lines in filelists.read_run(path, names, seed):
+        cells = dict.fromkeys(filelists.cell_of(name) for name, _ in lines)
+        chosen = [i for cell in cells for i in where.get(cell, ())]
+        if chosen:
+            indices.append(np.array(chosen))
+    return streams.Stream(
+        "NIC", train, test, indices, order=f"official, {protocol} run {seed}"
+    )
 
 
 def _read_stream(scenario, number, train, test, run):
-    lists = read_lists(run)
+    lists = filelists.read_lists(run)
     order = f"official, {run.parent.name}/{run.name}"
     if len(lists) != number:
         order += f", {len(lists)} of {number} experiences"
@@ -139,7 +162,7 @@ def _read_stream(scenario, number, train, test, run):
     number_of = _numbering(lists, train, position, run)
     test_list = run / "test_filelist.txt"
     if test_list.exists():
-        listed = {name for name, _ in _read_list(test_list)}
+        listed = {name for name, _ in filelists.read_list(test_list)}
         test = test.subset([name in listed for name in test_names])
     return streams.Stream(
         scenario,
@@ -209,22 +232,6 @@ def _check_files(lists, known, tested, train, run):
             f"{root}; the first is {missing[0]}. Extract the whole archive of "
             "images there, or give the lists that belong to these images."
         )
-
-
-def _read_list(path):
-    lines = []
-    text = path.read_text(errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = _LINE.fullmatch(line.strip())
-        if match:
-            lines.append((match[1], int(match[2])))
-        elif line.strip():
-            raise ValueError(
-                f"Line {number} of {path} is not that of a list: {line!r}. "
-                "Expected a file and a class, such as "
-                "'s2/o21/C_02_21_230.png 20'."
-            )
-    return lines
 
 
 def _places(root):

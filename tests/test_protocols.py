@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 from gnr_keras import evaluation
+from gnr_keras import filelists
 from gnr_keras import protocols
+from gnr_keras.datasets import ArraySource
 from gnr_keras.datasets import FileSource
 from gnr_keras.datasets import core50
+from gnr_keras.datasets import fruits360
 
 LISTS = "core50/NICv2_all_runs_train_filelists.tar.xz"
 TRAINING = [s for s in core50_tree.SESSIONS if s not in (3, 7, 10)]
@@ -346,7 +349,7 @@ def official(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lists")
     with tarfile.open(helpers.SHARED / LISTS) as archive:
         archive.extractall(folder, filter="data")
-    run = protocols.read_lists(folder / "sIII_v2_79/run0")
+    run = filelists.read_lists(folder / "sIII_v2_79/run0")
     train = NamedSource(sorted({name for lines in run for name, _ in lines}))
     lines = (helpers.SHARED / "core50/test_filelist.txt").read_text()
     test = NamedSource([line.split()[0] for line in lines.splitlines()])
@@ -396,3 +399,62 @@ def test_every_twentieth_is_the_official_short_test_list(tmp_path, monkeypatch):
     lines = (lists / "test_filelist_20.txt").read_text().splitlines()
     assert short.names == [line.split()[0] for line in lines]
     assert short.labels.tolist() == [int(line.split()[1]) for line in lines]
+
+
+def write_archive(folder, experiences, suffix):
+    """An archive of one run, of the kind that the suffix names."""
+    inside = folder / "inside"
+    core50_tree.write_lists(inside / "sIII_v2_79/run2", experiences)
+    path = folder / f"lists{suffix}"
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as file:
+            for list_path in inside.rglob("*.txt"):
+                file.write(list_path, list_path.relative_to(inside))
+    else:
+        with tarfile.open(path, "w:xz") as file:
+            file.add(inside / "sIII_v2_79", "sIII_v2_79")
+    shutil.rmtree(inside)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.xz"])
+def test_cells_of_another_set_in_an_official_order(tmp_path, suffix):
+    """Objects 1 to 3 in sessions 1 and 2; the lists know more of both."""
+    labels = np.repeat([0, 1, 2], 4)
+    sessions = np.tile([1, 1, 2, 2], 3)
+    data = ArraySource(np.zeros((12, 1, 1, 3), "uint8"), labels, sessions)
+    lists = write_archive(
+        tmp_path,
+        [
+            [(1, 3, 0), (1, 3, 1), (1, 1, 7)],
+            [(2, 9, 0)],  # which the data lack
+            [(2, 3, 5), (4, 1, 0)],
+            [(1, 2, 0), (2, 1, 0)],
+        ],
+        suffix,
+    )
+    stream = protocols.nicv2_cells(data, data, "NICv2_79", lists, seed=2)
+    assert [e.data._indices.tolist() for e in stream] == [
+        [8, 9, 0, 1],
+        [10, 11],
+        [4, 5, 2, 3],
+    ]
+    assert stream.order == "official, NICv2_79 run 2"
+    for protocol, seed, message in (
+        ("NICv2_79", 3, f"no NIC_v2_79/run3 or sIII_v2_79/run3 in {lists}"),
+        ("NC", 2, "must be .*Received: 'NC'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            protocols.nicv2_cells(data, data, protocol, lists, seed=seed)
+    lists.write_bytes(lists.read_bytes()[:40])
+    with pytest.raises(ValueError, match=f"{lists} cannot be read as an arch"):
+        protocols.nicv2_cells(data, data, "NICv2_79", lists, seed=2)
+
+
+@helpers.needs_shared("fruits360_50x3")
+@helpers.needs_shared(LISTS)
+def test_fruits_in_the_official_order():
+    train, test = fruits360(data_dir=helpers.SHARED)
+    stream = protocols.nicv2_cells(train, test, "NICv2_391", LISTS, seed=0)
+    check_nicv2(stream, 391, 1)
+    assert sum(len(experience) for experience in stream) == len(train)

@@ -185,3 +185,15 @@ def test_saved_network_is_the_same(resnet, tmp_path):
 def test_images_must_have_three_channels(shape):
     with pytest.raises(ValueError, match=r"height, width, 3.*Received: \(64"):
         gnr_keras.resnet_18(shape)
+
+
+def test_weights_of_a_file_in_the_data_folder(tmp_path):
+    saved = gnr_keras.resnet_18((32, 32, 3))
+    saved.save_weights(tmp_path / "own.weights.h5")
+    loaded = gnr_keras.resnet_18(
+        (64, 64, 3), weights="own.weights.h5", data_dir=tmp_path
+    )
+    for old, new in zip(saved.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(old, new)
+    with pytest.raises(ValueError, match="no file of weights 'none.h5'"):
+        gnr_keras.resnet_18((32, 32, 3), "none.h5", tmp_path)

@@ -279,3 +279,14 @@ def test_own_weights_of_another_width_are_refused(tmp_path):
 def test_names_of_weights_are_listed():
     with pytest.raises(ValueError, match='`None`, "imagenet", "drawn_objects"'):
         gnr_keras.mobilenet_v1((32, 32, 3), weights="Imagenet")
+
+
+def test_files_are_seen_from_the_data_folder_too(tmp_path):
+    saved = gnr_keras.mobilenet_v1((32, 32, 3), 0.25)
+    (tmp_path / "weights").mkdir()
+    saved.save_weights(tmp_path / "weights" / "own.weights.h5")
+    loaded = gnr_keras.mobilenet_v1(
+        (32, 32, 3), 0.25, "weights/own.weights.h5", data_dir=tmp_path
+    )
+    for old, new in zip(saved.weights, loaded.weights, strict=True):
+        np.testing.assert_array_equal(old, new)

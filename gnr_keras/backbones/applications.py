@@ -11,7 +11,7 @@ from gnr_keras import layers
 from gnr_keras.backbones import weights as weights_lib
 
 
-def application(name, input_shape, weights="imagenet"):
+def application(name, input_shape, weights="imagenet", data_dir=None):
     """Builds a network of `keras.applications` on raw pixels.
 
     The scaling that the network's family expects comes first in the model,
@@ -32,6 +32,7 @@ def application(name, input_shape, weights="imagenet"):
             exception: with "imagenet" Keras scales pixels in another way than
             with any other weights, a path of the same weights included. Save
             such a model whole, with `model.save`.)
+        data_dir: folder that the path of `weights` may be seen from.
 
     Returns:
         A functional `keras.Model` from pixels in [0, 255] to pooled features.
@@ -68,7 +69,9 @@ def application(name, input_shape, weights="imagenet"):
     model = keras.Model(pixels, network.output, name=network.name)
     if weights not in (None, "imagenet"):
         found = weights_lib.load(
-            weights, [lambda: model, lambda: build(weights=None)], name
+            weights_lib.find(weights, data_dir),
+            [lambda: model, lambda: build(weights=None)],
+            name,
         )
         if found is not model:
             cloning.transfer(found, model)

@@ -18,7 +18,11 @@ _PUBLISHED_SIZES = (128, 160, 192, 224)
 
 
 def mobilenet_v1(
-    input_shape=(128, 128, 3), alpha=1.0, weights=None, include_top=False
+    input_shape=(128, 128, 3),
+    alpha=1.0,
+    weights=None,
+    include_top=False,
+    data_dir=None,
 ):
     """Builds MobileNetV1 on raw pixels.
 
@@ -35,6 +39,7 @@ def mobilenet_v1(
         include_top: whether the model ends in the logits of ImageNet's 1000
             classes. For a `Learner`, which has a head of its own, leave it
             out.
+        data_dir: folder that the path of `weights` may be seen from.
 
     Returns:
         A functional `keras.Model` from pixels in [0, 255] to pooled features,
@@ -69,7 +74,9 @@ def mobilenet_v1(
             backbone, _IMAGENET_CLASSES, "predictions", use_bias=True
         )
     if weights not in (None, "imagenet"):
-        path = _SHIPPED_WEIGHTS if weights == "drawn_objects" else weights
+        path = _SHIPPED_WEIGHTS
+        if weights != "drawn_objects":
+            path = weights_lib.find(weights, data_dir)
         pretrained = _load(path, model, backbone, alpha)
     if pretrained is not None and pretrained is not model:
         _inherit(model, pretrained)
@@ -101,7 +108,7 @@ def _load(path, model, backbone, alpha):
         path,
         networks,
         f"MobileNetV1 of width alpha={alpha}",
-        '"imagenet", "drawn_objects"',
+        '`None`, "imagenet", "drawn_objects"',
     )
     if found is backbone and model is not backbone:
         raise ValueError(

@@ -2,12 +2,14 @@
 
 import keras
 
+from gnr_keras.backbones import weights as weights_lib
+
 # Of pixels in [0, 1], the usual ones.
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
-def resnet_18(input_shape=(224, 224, 3)):
+def resnet_18(input_shape=(224, 224, 3), weights=None, data_dir=None):
     """Builds ResNet-18 without its classifier, on raw pixels.
 
     The layers `conv1`, `conv2_x`, ... `conv5_x` are the outputs of the
@@ -16,10 +18,13 @@ def resnet_18(input_shape=(224, 224, 3)):
 
     Args:
         input_shape: `(height, width, 3)`.
+        weights: `None` for random weights, or the path of a file that
+            `save_weights` of this model wrote.
+        data_dir: folder that this path may be seen from.
 
     Returns:
         A functional `keras.Model` from pixels in [0, 255] to 512 pooled
-        features, with random weights.
+        features.
 
     Reference:
         He et al., "Deep Residual Learning for Image Recognition", 2016.
@@ -47,7 +52,11 @@ def resnet_18(input_shape=(224, 224, 3)):
         x = _residual_block(x, filters, strides, f"conv{stage}_1")
         x = _residual_block(x, filters, 1, f"conv{stage}_x")
     x = keras.layers.GlobalAveragePooling2D(name="average_pool")(x)
-    return keras.Model(pixels, x, name="resnet_18")
+    model = keras.Model(pixels, x, name="resnet_18")
+    if weights is not None:
+        path = weights_lib.find(weights, data_dir)
+        weights_lib.load(path, [lambda: model], "ResNet-18", names="`None`")
+    return model
 
 
 def _residual_block(x, filters, strides, name):

@@ -6,6 +6,16 @@ import warnings
 import h5py
 
 
+def find(path, data_dir):
+    """Returns the path of a file, seen from here or else from `data_dir`."""
+    path = pathlib.Path(path).expanduser()
+    if data_dir is not None and not path.exists():
+        beside = pathlib.Path(data_dir).expanduser() / path
+        if beside.exists():
+            return beside
+    return path
+
+
 def fetch(build):
     """Builds a network with the ImageNet weights that Keras downloads.
 
@@ -25,7 +35,7 @@ def fetch(build):
         ) from error
 
 
-def load(path, networks, description, names='"imagenet"'):
+def load(path, networks, description, names='`None`, "imagenet"'):
     """Reads a file of weights into the first network that it fits.
 
     Of a Keras 3 file, layers that the network does not have, such as a head,
@@ -63,8 +73,8 @@ def load(path, networks, description, names='"imagenet"'):
 def _check_file(path, names):
     if not path.is_file():
         raise ValueError(
-            f"There is no file of weights {str(path)!r}. Expected `None`, "
-            f"{names} or the path of a `.weights.h5` or `.h5` file."
+            f"There is no file of weights {str(path)!r}. Expected {names} or "
+            "the path of a `.weights.h5` or `.h5` file."
         )
     size = path.stat().st_size
     if not h5py.is_hdf5(path):

@@ -5,6 +5,7 @@ from gnr_keras.datasets.core50 import core50
 from gnr_keras.datasets.embedded import embedded_objects
 from gnr_keras.datasets.files import FileSource
 from gnr_keras.datasets.folders import image_folder
+from gnr_keras.datasets.fruits360 import fruits360
 from gnr_keras.datasets.images import random_flip
 from gnr_keras.datasets.images import random_resized_crop
 from gnr_keras.datasets.loading import load_images
@@ -19,6 +20,7 @@ __all__ = [
     "core50",
     "embedded_objects",
     "from_dataset",
+    "fruits360",
     "image_folder",
     "load_images",
     "random_flip",

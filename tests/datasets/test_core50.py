@@ -22,9 +22,8 @@ from gnr_keras.datasets import downloads
 SHARED = helpers.SHARED / "core50"
 
 
-def frame_path(root, session, number, frame):
-    name = f"C_{session:02}_{number:02}_{frame:03}.png"
-    return root / f"s{session}" / f"o{number}" / name
+def frame_path(root, *frame):
+    return root / core50_tree.frame_name(*frame)
 
 
 @pytest.fixture(scope="module")
@@ -347,19 +346,13 @@ def test_wrong_every_is_an_error(data_dir, every):
         core50(every=every, data_dir=data_dir)
 
 
-@pytest.mark.skipif(
-    not (SHARED / "core50_labels.txt").exists(),
-    reason=f"no file of the authors' names in {SHARED}",
-)
+@helpers.needs_shared("core50/core50_labels.txt")
 def test_names_are_the_authors(data_dir):
     names = (SHARED / "core50_labels.txt").read_text().split()
     assert core50(data_dir=data_dir)[0].class_names == tuple(names)
 
 
-@pytest.mark.skipif(
-    not (SHARED / "test_filelist.txt").exists(),
-    reason=f"no file list of the authors in {SHARED}",
-)
+@helpers.needs_shared("core50/test_filelist.txt")
 def test_labels_are_those_of_the_authors_list(data_dir):
     _, test = core50(data_dir=data_dir)
     lines = (SHARED / "test_filelist.txt").read_text().splitlines()
@@ -371,10 +364,7 @@ def test_labels_are_those_of_the_authors_list(data_dir):
     assert ours == listed
 
 
-@pytest.mark.skipif(
-    not (SHARED / "frames").is_dir(),
-    reason=f"no real CORe50 frames in {SHARED / 'frames'}",
-)
+@helpers.needs_shared("core50/frames")
 @pytest.mark.filterwarnings("ignore:.*550 videos")
 def test_real_frames_in_their_folders(tmp_path):
     frames = sorted((SHARED / "frames").glob("*.png"))

@@ -1,8 +1,8 @@
 """Tests of images in files."""
 
-import pathlib
 import threading
 
+import helpers
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,13 +11,7 @@ from gnr_keras import streams
 from gnr_keras.datasets import FileSource
 from gnr_keras.datasets import files
 
-FRAMES = (
-    pathlib.Path(__file__).parents[2].parent
-    / "shared"
-    / "data"
-    / "core50"
-    / "frames"
-)
+FRAMES = helpers.SHARED / "core50" / "frames"
 
 
 def write_png(path, image):
@@ -168,9 +162,7 @@ def test_jpeg_in_print_colours_is_read(tmp_path):
     np.testing.assert_allclose(image[8, 8], (200, 100, 50), atol=4)
 
 
-@pytest.mark.skipif(
-    not FRAMES.is_dir(), reason=f"no real CORe50 frames in {FRAMES}"
-)
+@helpers.needs_shared("core50/frames")
 def test_real_frames_are_what_another_library_reads():
     pillow = pytest.importorskip("PIL.Image")
     paths = sorted(FRAMES.glob("*.png"))
