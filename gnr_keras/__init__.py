@@ -9,12 +9,15 @@ from gnr_keras import objectives
 from gnr_keras import optimizers
 from gnr_keras import protocols
 from gnr_keras import schedules
+from gnr_keras import statistics
 from gnr_keras import strategies
 from gnr_keras import streams
 from gnr_keras.backbones import application
 from gnr_keras.backbones import mobilenet_v1
 from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
+from gnr_keras.gaussian import ClassGaussian
+from gnr_keras.gaussian import GaussianTrainer
 from gnr_keras.generator import ConditionalVAE
 from gnr_keras.learner import Learner
 from gnr_keras.replay import GeneratedReplay
@@ -28,8 +31,10 @@ from gnr_keras.trainers import Phase
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClassGaussian",
     "ClassifierTrainer",
     "ConditionalVAE",
+    "GaussianTrainer",
     "GeneratedReplay",
     "GeneratorTrainer",
     "Learner",
@@ -50,6 +55,7 @@ __all__ = [
     "resnet_18",
     "schedules",
     "split",
+    "statistics",
     "strategies",
     "streams",
 ]

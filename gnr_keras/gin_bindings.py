@@ -17,6 +17,7 @@ from gnr_keras import backbones
 from gnr_keras import callbacks
 from gnr_keras import datasets
 from gnr_keras import experiment
+from gnr_keras import gaussian
 from gnr_keras import generator
 from gnr_keras import learner
 from gnr_keras import optimizers
@@ -58,6 +59,8 @@ _CONFIGURABLES = {
         datasets.random_resized_crop,
         datasets.tfds_images,
         experiment.Experiment,
+        gaussian.ClassGaussian,
+        gaussian.GaussianTrainer,
         generator.ConditionalVAE,
         learner.Learner,
         optimizers.SynapticIntelligence,
@@ -116,12 +119,15 @@ _ONLY_FOR = {
     "OriginalReplay": "original",
     "RandomReplay": "random",
     "GeneratedReplay": "generated",
+    "ClassGaussian": "generated",
     "ConditionalVAE": "generated",
+    "GaussianTrainer": "generated",
     "GeneratorTrainer": "generated",
 }
 # Arguments that the code gives: a binding of these would do nothing.
 _GIVEN = {
     "CWRConsolidation": ("head", "replay_sign"),
+    "ClassGaussian": ("data_shape", "num_classes", "seed"),
     "ClassifierTrainer": (
         "model",
         "latent_layer",
@@ -131,6 +137,7 @@ _GIVEN = {
         "block_features",
     ),
     "ConditionalVAE": ("data_shape", "num_classes", "seed", "name"),
+    "GaussianTrainer": ("generator", "classifier"),
     "GeneratorTrainer": ("generator", "classifier"),
     "Learner": ("backbone", "num_classes", "strategy", "seed"),
     "SynapticIntelligence": ("optimizer", "name"),

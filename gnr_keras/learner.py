@@ -17,6 +17,7 @@ from gnr_keras import strategies
 from gnr_keras import trainers
 from gnr_keras.datasets import source as source_lib
 from gnr_keras.replay import GeneratedReplay
+from gnr_keras.trainers import parts
 
 HEAD = "head"
 
@@ -44,7 +45,8 @@ class Learner(inference.Predictor):
             batch renormalisation that takes the place of the backbone's batch
             normalisation; by default that of the paper. `False` leaves the
             backbone as it is.
-        head_bias: whether the head has a bias.
+        head_bias: whether the head has a bias; a strategy with statistics
+            needs one.
         predict_among: "seen" predicts among the classes seen so far, "all"
             among all rows (a row never trained is zero, and beats negative
             logits).
@@ -93,6 +95,7 @@ class Learner(inference.Predictor):
         self.following = following
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
+        self._inference_batch_size = inference_batch_size
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
@@ -135,6 +138,9 @@ class Learner(inference.Predictor):
                     self.strategy.consolidation.rows is None,
                     self.strategy.consolidation,
                 )
+            if self.strategy.statistics:
+                _check_statistics(self.strategy.statistics, head_bias)
+                self._features = self._build_features()
             self.trainer = trainer(
                 self.model,
                 latent_layer,
@@ -158,7 +164,8 @@ class Learner(inference.Predictor):
             experience: an `Experience`, a `Source` or a tuple
                 `(images, labels)`.
             callbacks: Keras callbacks; they see one training of the
-                classifier.
+                classifier. With statistics in the strategy, nothing trains
+                after the first experience.
         """
         new = data = self._check_data(experience)
         if self.strategy.keep_data:
@@ -167,6 +174,8 @@ class Learner(inference.Predictor):
         share, memory = self._populate_memory(data)  # lines 6 to 12
         latents = self._train_classifier(data, share, memory, callbacks)
         self._train_generator(latents, data.labels, memory)  # lines 19 to 22
+        if self.strategy.statistics:
+            self._update_statistics(data)
         self.seen[np.unique(data.labels)] = True
         self.experiences_learned += 1
         if self.strategy.keep_data:
@@ -179,7 +188,7 @@ class Learner(inference.Predictor):
         so do the old logits, where the machine sums each of them alike
         whatever their number. The new rows are what they would be, had they
         been there all the time: drawn from the seed, or zero after a
-        consolidation.
+        consolidation or statistics.
 
         Args:
             count: number of new classes; they follow the old ones.
@@ -187,13 +196,15 @@ class Learner(inference.Predictor):
         growing.check_count(count)
         num_classes = self.num_classes + int(count)
         consolidation = self.strategy.consolidation
+        consolidated = consolidation and consolidation.rows is not None
+        counted = self.strategy.statistics and self.experiences_learned
         with self._distribution.scope():
             model = growing.grow_head(
                 self.model,
                 HEAD,
                 int(count),
                 self._seed,
-                zeros=bool(consolidation) and consolidation.rows is not None,
+                zeros=bool(consolidated or counted),
             )
             _, back = backbones.split(model, self._latent_layer)
             self.replay.grow(num_classes, back)
@@ -254,6 +265,8 @@ class Learner(inference.Predictor):
         Returns:
             The latents of the experience, for the generator.
         """
+        if self.strategy.statistics and self.experiences_learned:
+            return None
         if self.strategy.consolidation:
             self.strategy.consolidation.begin_experience(
                 data.labels, memory.labels
@@ -291,6 +304,31 @@ class Learner(inference.Predictor):
         with self._timed("generator"):
             self.replay.update(latents, labels, memory, self._rng)
 
+    def _update_statistics(self, data):
+        """Counts the features of the experience, and sets the head."""
+        # In half precision, as they are in tests.
+        latents = self._inference.latents(data)
+        statistics = self.strategy.statistics
+        with self._timed("classifier"):
+            for i in range(0, len(data), self._inference_batch_size):
+                part = slice(i, i + self._inference_batch_size)
+                features = self._features(latents[part]).numpy()
+                statistics.update(features, data.labels[part])
+            weights, biases = statistics.rows()
+            unseen = self.num_classes - len(biases)
+            head = self.model.get_layer(HEAD)
+            with self._distribution.scope():
+                head.kernel.assign(np.pad(weights.T, ((0, 0), (0, unseen))))
+                head.bias.assign(np.pad(biases, (0, unseen)))
+
+    def _build_features(self):
+        """Returns what computes the head's inputs from latents."""
+        part = parts.Part(self.front.outputs[0], self.model.get_layer(HEAD))
+        return tf.function(
+            lambda x: part.features(tf.cast(x, tf.float32), training=False),
+            input_signature=[tf.TensorSpec(self.back.input_shape, tf.float16)],
+        )
+
     def _callbacks(self, extra):
         callbacks = [*extra]
         if self._batch_renormalization:
@@ -324,4 +362,14 @@ def _check_unused(unused, part):
         raise ValueError(
             f"This {type(part).__name__} has learned with another learner, and "
             "keeps what it learned. Build a new one."
+        )
+
+
+def _check_statistics(statistics, head_bias):
+    _check_unused(not len(statistics.counts), statistics)
+    if not head_bias:
+        raise ValueError(
+            f"{type(statistics).__name__} gives the head weights and biases. "
+            f"Received: head_bias={head_bias!r}. Build the learner with "
+            "head_bias=True."
         )

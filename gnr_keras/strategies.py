@@ -1,21 +1,25 @@
 """Strategies: compositions of an objective, a memory and a protection.
 
-| strategy     | objective          | head | features        | replay      |
-|--------------|--------------------|------|-----------------|-------------|
-| `er`         | cross-entropy      | -    | -               | masked or   |
-|              |                    |      |                 | positive    |
-| `lwf`        | + distillation     | -    | -               | likewise    |
-| `ar1`        | cross-entropy      | CWR  | SI              | none        |
-| `ar1free`    | cross-entropy      | CWR  | a small rate    | restored by |
-|              |                    |      |                 | CWR or      |
-|              |                    |      |                 | positive    |
-| `cumulative` | cross-entropy      | -    | -               | all data    |
+| strategy     | objective          | head    | features     | replay      |
+|--------------|--------------------|---------|--------------|-------------|
+| `er`         | cross-entropy      | -       | -            | masked or   |
+|              |                    |         |              | positive    |
+| `lwf`        | + distillation     | -       | -            | likewise    |
+| `ar1`        | cross-entropy      | CWR     | SI           | none        |
+| `ar1free`    | cross-entropy      | CWR     | a small rate | restored by |
+|              |                    |         |              | CWR or      |
+|              |                    |         |              | positive    |
+| `ncm`        | cross-entropy, in  | means   | stand still  | none        |
+|              | the 1st experience |         | after it     |             |
+| `slda`       | likewise           | LDA     | likewise     | none        |
+| `cumulative` | cross-entropy      | -       | -            | all data    |
 """
 
 import dataclasses
 from collections.abc import Callable
 
 from gnr_keras import objectives
+from gnr_keras import statistics as statistics_lib
 from gnr_keras.callbacks import CWRConsolidation
 from gnr_keras.replay import NoReplay
 from gnr_keras.replay import Replay
@@ -40,6 +44,11 @@ class Strategy:
             ends at the head. They stay in the statistics of normalisation,
             through which the others' gradients reach them.
         keep_data: whether all data so far are trained on in each experience.
+        statistics: a `gnr_keras.statistics.ClassMeans` (or
+            `LinearDiscriminant`) of the head's inputs. Only the first
+            experience trains then; at the end of each, the statistics count
+            it and give the rows of the head, which needs a bias. `None` for
+            a head that is trained.
     """
 
     replay: Replay = dataclasses.field(default_factory=NoReplay)
@@ -51,6 +60,7 @@ class Strategy:
     train_front: bool = False
     block_features: bool = False
     keep_data: bool = False
+    statistics: statistics_lib.ClassMeans | None = None
 
     def __post_init__(self):
         if not isinstance(self.replay, Replay):
@@ -69,6 +79,31 @@ class Strategy:
                 "A consolidation would count old data as new ones in each "
                 "experience. Received: a consolidation with keep_data=True. "
                 "Use one of the two."
+            )
+        if self.statistics is not None:
+            self._check_statistics()
+
+    def _check_statistics(self):
+        if not isinstance(self.statistics, statistics_lib.ClassMeans):
+            raise ValueError(
+                "`statistics` must be a `gnr_keras.statistics.ClassMeans`, "
+                "such as `LinearDiscriminant()`. Received: "
+                f"{self.statistics!r}."
+            )
+        others = {
+            type(self.replay).__name__: self.replay.memory_size,
+            "a consolidation": self.consolidation,
+            "a protection": self.protection,
+            "train_front=True": self.train_front,
+            "keep_data=True": self.keep_data,
+        }
+        refused = [name for name, given in others.items() if given]
+        if refused:
+            raise ValueError(
+                "Statistics count each pattern once, on features that stand "
+                "still, and nothing trains after the first experience. "
+                f"Received: {type(self.statistics).__name__} with "
+                f"{' and '.join(refused)}. Leave that away."
             )
 
 
@@ -165,6 +200,25 @@ def ar1free(
         consolidation=consolidation(replay_sign=replay_sign),
         block_features=block_features,
     )
+
+
+def ncm():
+    """Nearest class mean, on features that stand still: a baseline.
+
+    The first experience trains the network as usual; from then on the head is
+    a closed form, see `gnr_keras.statistics.ClassMeans`. No data are stored,
+    and nothing has to be tuned. The learner must have `head_bias=True`.
+    """
+    return Strategy(statistics=statistics_lib.ClassMeans())
+
+
+def slda(shrinkage=1e-4):
+    """Streaming linear discriminant analysis, a baseline likewise.
+
+    Args:
+        shrinkage: see `gnr_keras.statistics.LinearDiscriminant`.
+    """
+    return Strategy(statistics=statistics_lib.LinearDiscriminant(shrinkage))
 
 
 def cumulative(train_front=True):

@@ -434,3 +434,35 @@ def test_looking_at_the_replay_changes_nothing_that_is_learned():
         weights.append(values_of(learner.model))
     for a, b in zip(*(w.values() for w in weights), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", ["er", "ar1free", "lwf", "slda"])
+def test_latent_layer_right_below_the_head(kind):
+    """Then the latents are the features, and later only the head learns."""
+    stream = helpers.blob_stream()
+    make = {
+        "er": lambda: strategies.er(OriginalReplay(40, 8), "positive"),
+        "ar1free": lambda: strategies.ar1free(OriginalReplay(40, 8)),
+        "lwf": lambda: strategies.lwf(OriginalReplay(40, 8), "positive"),
+        "slda": strategies.slda,
+    }[kind]
+    backbone = helpers.small_backbone()
+    learner = Learner(
+        backbone,
+        backbone.layers[-1].name,
+        num_classes=4,
+        strategy=make(),
+        first=Phase(6, 1e-2, 1e-2),
+        following=Phase(6, 1e-2, 1e-2),
+        trainer=small_trainer,
+        head_bias=kind == "slda",
+    )
+    learner.fit(stream[0])
+    front = [v.numpy() for v in learner.front.trainable_variables]
+    for experience in stream[1:]:
+        learner.fit(experience)
+    assert learner.evaluate(stream.test).accuracy_whole > 0.7
+    for before, after in zip(
+        front, learner.front.trainable_variables, strict=True
+    ):
+        np.testing.assert_array_equal(before, after)

@@ -21,7 +21,9 @@ class GeneratedReplay(Replay):
         drop_current_classes: see `Replay`.
         generator: builds the generator from `(data_shape, num_classes,
             seed=seed)`.
-        trainer: builds its trainer from `(generator, classifier)`.
+        trainer: builds its trainer from `(generator, classifier)`. Of this
+            package: `ConditionalVAE` with `GeneratorTrainer`, `ClassGaussian`
+            with `GaussianTrainer`.
         labels: "balanced" asks for equally many patterns of each class,
             "uniform" draws the class of each.
         fresh: whether each draw of the classifier is a pattern of its own

@@ -14,8 +14,13 @@ class Part:
 
     def __init__(self, inputs, head):
         self._head = head
-        self.features = keras.Model(inputs, head.input)
-        self.feature_variables = self.features.trainable_variables
+        if inputs is head.input:
+            # Nothing lies between: the latents are the features.
+            self.features = lambda x, training: x
+            self.feature_variables = []
+        else:
+            self.features = keras.Model(inputs, head.input)
+            self.feature_variables = self.features.trainable_variables
         self.respond = tf.function(
             self.respond,
             input_signature=[tf.TensorSpec(inputs.shape, tf.float32)],

@@ -1,0 +1,323 @@
+"""A generator without gradients: a Gaussian of the latents of each class."""
+
+import copy
+import functools
+import math
+import numbers
+
+import numpy as np
+
+# What patterns are cut off at, by the activation that the latents come from.
+_RANGES = {
+    "relu6": (0.0, 6.0),
+    "relu": (0.0, np.inf),
+    "linear": (-np.inf, np.inf),
+}
+# Patterns worked on at once: they are in four times their precision then.
+_SLICE = 128
+# Mean over deviation of a Gaussian, where cutting off at zero changes it.
+_LARGEST_RATIO = 4.0
+
+
+class ClassGaussian:
+    """A Gaussian of each class, as a generator of latents.
+
+    It keeps mean and variance of each unit over all real patterns of a class.
+    They are exact, whatever the order and the number of the experiences, and
+    nothing that was generated enters them: it cannot degrade. In return it
+    needs memory for two patterns a class, in single precision.
+
+    Units are independent with `rank=0`. With more, all classes share the
+    correlations of their units: those of the `rank` leading principal
+    directions of the patterns' differences from the mean of their class. The
+    directions are kept as an incremental, truncated SVD: what a slice of
+    patterns adds to the scatter within the classes (with the shift of their
+    means) is joined to the directions so far, of which the leading ones stay.
+    The noise of each unit fills up what the directions lack of its variance.
+
+    Patterns are cut off at the range of the activation. Where that is a
+    ReLU, a Gaussian is taken that has mean and variance of the data *after*
+    it is cut off at zero: otherwise units that are seldom active would come
+    out too large, and real and generated patterns would differ by that.
+    (Correlations of such units come out weaker than they are; cutting off at
+    6 is not made up for.)
+
+    Args:
+        data_shape: shape of a pattern.
+        num_classes: number of classes that can be asked for.
+        rank: principal directions that are kept. A slice of 128 patterns
+            then takes some `(128 + rank)**2` steps a unit.
+        output_activation: where the latents come from: "relu6", "relu", or
+            "linear" for those without bounds.
+        seed: not used, since nothing is drawn before `generate`; generators
+            are built with one.
+
+    Attributes:
+        counts: patterns seen of each class.
+        means: mean pattern of each class, `(num_classes, *data_shape)`.
+        variances: variance of each unit, likewise; that of the patterns seen,
+            so zero after a single one.
+
+    Example:
+
+    >>> generator = ClassGaussian((2,), num_classes=3)
+    >>> generator.update(np.array([[1.0, 5.0], [1.0, 5.0]]), [0, 0])
+    >>> generator.generate([0], seed=1)
+    array([[1., 5.]], dtype=float16)
+    """
+
+    def __init__(
+        self,
+        data_shape,
+        num_classes,
+        rank=0,
+        output_activation="relu6",
+        seed=0,
+    ):
+        if output_activation not in _RANGES:
+            raise ValueError(
+                f"`output_activation` must be one of {list(_RANGES)}. "
+                f"Received: {output_activation!r}."
+            )
+        if not isinstance(rank, numbers.Integral) or rank < 0:
+            raise ValueError(
+                f"`rank` must be a whole number from 0 on. Received: {rank!r}."
+            )
+        self.data_shape = tuple(data_shape)
+        self.num_classes = num_classes
+        self.rank = rank
+        self.output_activation = output_activation
+        self.counts = np.zeros(num_classes, np.int64)
+        self.means = np.zeros((num_classes, *self.data_shape), np.float32)
+        self.variances = np.zeros_like(self.means)
+        # Within all classes: each unit's sum of squares, and rows whose
+        # squares sum up to what the principal directions hold of it.
+        units = math.prod(self.data_shape)
+        self._scatter = np.zeros(units)
+        self._directions = np.zeros((0, units))
+
+    def update(self, latents, labels):
+        """Takes real patterns into the statistics.
+
+        Args:
+            latents: patterns; they may be a file that is mapped into memory,
+                of which a slice at a time is read.
+            labels: their classes.
+        """
+        labels = np.asarray(labels)
+        self._check_patterns(latents, labels)
+        self.check_range(latents)
+        for start in range(0, len(labels), _SLICE):
+            part = slice(start, start + _SLICE)
+            patterns = np.asarray(latents[part], np.float64)
+            added = [
+                self._merge(label, patterns[labels[part] == label])
+                for label in np.unique(labels[part])
+            ]
+            if self.rank:
+                self._rotate(np.concatenate(added))
+
+    def generate(self, labels, seed):
+        """Draws one pattern of each given class.
+
+        Args:
+            labels: the classes wanted, all of them seen.
+            seed: integer; the same seed and labels give the same patterns.
+
+        Returns:
+            An array of patterns in half precision.
+        """
+        labels = np.asarray(labels, np.int32)
+        self._check_labels(labels)
+        classes = np.unique(labels)
+        unseen = classes[self.counts[classes] == 0]
+        if len(unseen):
+            raise ValueError(
+                "Only classes seen before can be generated. Received: "
+                f"{unseen.tolist()}, of which there was no pattern. Call "
+                "`update`, or fit an experience, with some first."
+            )
+        shared, own = self.noise_weights()
+        low, high = _RANGES[self.output_activation]
+        patterns = np.empty((len(labels), *self.data_shape), np.float16)
+        for label in classes:
+            rng = np.random.default_rng([seed, label])
+            mean, deviation = self._before_activation(label)
+            positions = np.flatnonzero(labels == label)
+            for start in range(0, len(positions), _SLICE):
+                chosen = positions[start : start + _SLICE]
+                noise = rng.standard_normal(
+                    (len(chosen), len(shared) + len(own)), np.float32
+                )
+                noise = (
+                    noise[:, : len(shared)] @ shared
+                    + noise[:, len(shared) :] * own
+                ).reshape(-1, *self.data_shape)
+                patterns[chosen] = (mean + deviation * noise).clip(low, high)
+        return patterns
+
+    def noise_weights(self):
+        """What a unit's noise, of variance 1, takes from each source.
+
+        Returns:
+            `(shared, own)`: weights of the noise that all units share, of
+            shape `(directions, units)`, and of each unit's own.
+        """
+        with np.errstate(divide="ignore"):
+            scale = np.where(self._scatter > 0, self._scatter**-0.5, 0.0)
+        shared = self._directions * scale
+        own = np.sqrt((1 - np.square(shared).sum(axis=0)).clip(0))
+        return shared.astype(np.float32), own.astype(np.float32)
+
+    def check_range(self, x):
+        """Raises `ValueError` for patterns that no Gaussian here can give."""
+        low, high = _RANGES[self.output_activation]
+        if len(x) and not (low <= x.min() and x.max() <= high):
+            raise ValueError(
+                f"With output_activation={self.output_activation!r} the "
+                f"generator's patterns lie in [{low}, {high}], but those that "
+                f"it should learn lie in [{x.min()}, {x.max()}]. Choose an "
+                'activation that fits the latent layer, or "linear".'
+            )
+
+    def grown(self, num_classes):
+        """Returns a generator of more classes that knows what this one does.
+
+        Args:
+            num_classes: number of classes, old and new ones together.
+        """
+        if num_classes < self.num_classes:
+            raise ValueError(
+                f"The generator has {self.num_classes} classes, and cannot "
+                f"forget any. Received: {num_classes}."
+            )
+        generator = copy.copy(self)
+        generator.num_classes = num_classes
+        for name in ("counts", "means", "variances"):
+            old = getattr(self, name)
+            new = np.zeros((num_classes, *old.shape[1:]), old.dtype)
+            new[: len(old)] = old
+            setattr(generator, name, new)
+        return generator
+
+    def _merge(self, label, patterns):
+        """Joins patterns of a class to its statistics (Chan et al.).
+
+        Returns:
+            Rows whose squares sum up to what the scatter grows by.
+        """
+        count, added = self.counts[label], len(patterns)
+        total = count + added
+        mean = patterns.mean(axis=0)
+        shift = mean - self.means[label]
+        rows = np.concatenate(
+            [patterns - mean, shift[None] * math.sqrt(count * added / total)]
+        )
+        growth = np.square(rows).sum(axis=0)
+        self.counts[label] = total
+        self.means[label] += shift * (added / total)
+        self.variances[label] = (
+            self.variances[label] * (count / total) + growth / total
+        )
+        # Not in place: a grown generator starts from the same array.
+        self._scatter = self._scatter + growth.reshape(-1)
+        return rows.reshape(len(rows), -1)
+
+    def _rotate(self, rows):
+        """Joins rows to the principal directions, and keeps the leading."""
+        rows = np.concatenate([self._directions, rows])
+        if len(rows) > self.rank:
+            # In order of their eigenvalues, the largest last.
+            _, vectors = np.linalg.eigh(rows @ rows.T)
+            rows = vectors[:, -self.rank :].T @ rows
+        self._directions = rows
+
+    def _before_activation(self, label):
+        """Mean and deviation of the Gaussian that is cut off."""
+        mean, deviation = self.means[label], np.sqrt(self.variances[label])
+        if self.output_activation == "linear":
+            return mean, deviation
+        ratio = np.full_like(mean, np.inf)
+        np.divide(mean, deviation, out=ratio, where=deviation > 0)
+        gaussian, cut_mean, cut_deviation = _cut_off_at_zero()
+        before = np.interp(ratio, cut_mean / cut_deviation, gaussian)
+        factor = deviation / np.interp(before, gaussian, cut_deviation)
+        changed = ratio < _LARGEST_RATIO
+        return (
+            np.where(changed, before * factor, mean).astype(np.float32),
+            np.where(changed, factor, deviation).astype(np.float32),
+        )
+
+    def _check_patterns(self, latents, labels):
+        expected = (len(labels), *self.data_shape)
+        if labels.ndim != 1 or latents.shape != expected:
+            raise ValueError(
+                "Expected one label a pattern, and patterns of shape "
+                f"{self.data_shape}. Received: labels of shape {labels.shape} "
+                f"and patterns of shape {latents.shape}."
+            )
+        self._check_labels(labels)
+
+    def _check_labels(self, labels):
+        if labels.size and not (
+            labels.min() >= 0 and labels.max() < self.num_classes
+        ):
+            raise ValueError(
+                f"Labels must lie in [0, {self.num_classes}). Received: "
+                f"{labels.min()} to {labels.max()}."
+            )
+
+
+class GaussianTrainer:
+    """Brings a `ClassGaussian` up to date with an experience.
+
+    Args:
+        generator: a `ClassGaussian`.
+        classifier: not used; trainers of generators are built with one.
+    """
+
+    def __init__(self, generator, classifier):
+        self.generator = generator
+
+    def grow(self, generator, classifier):
+        """Goes on with a generator that has grown by new classes.
+
+        Args:
+            generator: what `grown` of the present generator returned.
+            classifier: not used.
+        """
+        self.generator = generator
+
+    def fit(self, latents, labels, memory, rng, callbacks=()):
+        """Takes in an experience; what was replayed in it is left out.
+
+        Args:
+            latents: latents of the experience.
+            labels: their classes.
+            memory: not used.
+            rng: not used.
+            callbacks: Keras callbacks; they see begin and end, without
+                epochs, and have no model.
+        """
+        callbacks = list(callbacks)
+        for callback in callbacks:
+            callback.on_train_begin()
+        self.generator.update(latents, labels)
+        for callback in callbacks:
+            callback.on_train_end()
+
+
+@functools.cache
+def _cut_off_at_zero():
+    """Moments of `max(0, x)` where x is Gaussian with deviation 1.
+
+    Returns:
+        `(mean of x, mean, deviation)`, arrays over a grid.
+    """
+    # At the lower end, one value in 30,000 is positive.
+    x = np.linspace(-4.0, _LARGEST_RATIO, 1601)
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    positive = np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in x])
+    mean = x * positive + density
+    square = (x**2 + 1) * positive + x * density
+    return x, mean, np.sqrt(square - mean**2)
