@@ -5,6 +5,9 @@ import time
 import keras
 import numpy as np
 
+# Of experiences that are counted, and not trained on.
+_NO_TRAINING = "no training"
+
 
 class Progress:
     """Is told what an experiment does; this one keeps it to itself."""
@@ -49,7 +52,7 @@ class ConsoleProgress(Progress):
         self._title = f"{run} seed {seed}"
         self._num_experiences = num_experiences
         self._experience = 1
-        self._training = ""
+        self._training = _NO_TRAINING
         self._accuracy = "not yet tested"
         self._times = [time.perf_counter()]
 
@@ -72,6 +75,7 @@ class ConsoleProgress(Progress):
         self._write(self._line())
         self._end_line()
         self._experience += 1
+        self._training = _NO_TRAINING
 
     def _line(self):
         return (
