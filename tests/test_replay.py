@@ -234,6 +234,20 @@ def test_random_replay_fills_a_memory_of_more_than_one_slice():
     assert len(np.unique(latents, axis=0)) == 1000
 
 
+def test_random_replay_in_slices_is_what_one_draw_gives():
+    """Published figures depend on the numbers that a seed gives."""
+    replay = built(RandomReplay(600, percentile=100.0), latent_shape=(2,))
+    latents = np.array([[1.0, 8.0], [0.5, 3.0]], np.float16)
+    replay.update(
+        latents, np.zeros(2, np.int32), replay.empty(), np.random.default_rng(0)
+    )
+    memory = replay.populate([0, 1], (), 0, np.random.default_rng(5))
+    rng = np.random.default_rng(5)
+    expected = rng.uniform(0.0, 8.0, (600, 2)).astype(np.float16)
+    np.testing.assert_array_equal(memory.latents, expected)
+    np.testing.assert_array_equal(memory.labels, rng.choice([0, 1], 600))
+
+
 def test_random_replay_takes_one_percentile_over_all_units():
     replay = built(RandomReplay(500, percentile=100.0), latent_shape=(2,))
     latents = np.array([[1.0, 8.0], [0.5, 3.0]], np.float16)

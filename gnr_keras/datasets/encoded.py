@@ -179,10 +179,10 @@ class EncodedSource(Source):
         )
         lost = np.setdiff1d(classes, self.labels)
         if len(lost):
-            names = [self.class_names[c] for c in lost]
+            lost_names = ", ".join(self.class_names[c] for c in lost)
             raise ValueError(
-                f"No image of {', '.join(names)} can be read. Replace some of "
-                "them, or remove the class."
+                f"No image of {lost_names} can be read. Replace some of them, "
+                "or remove the class."
             )
 
     def _fault(self, index):

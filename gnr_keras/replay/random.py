@@ -7,7 +7,7 @@ from gnr_keras.replay.base import Replay
 
 # Values of the first experience's latents that a percentile is taken of.
 _PERCENTILE_SAMPLE = 1_000_000
-# Patterns drawn at once, since they are drawn in twice their precision.
+# Patterns drawn at once, since they are drawn in four times their precision.
 _DRAW_SLICE = 256
 
 
@@ -43,7 +43,7 @@ class RandomReplay(Replay):
         latents = np.empty(shape, np.float16)
         for start in range(0, self.memory_size, _DRAW_SLICE):
             part = latents[start : start + _DRAW_SLICE]
-            part[...] = rng.random(part.shape, np.float32) * self.upper
+            part[...] = rng.uniform(0.0, self.upper, part.shape)
         labels = rng.choice(classes, self.memory_size).astype(np.int32)
         return Memory(latents, labels)
 

@@ -283,6 +283,14 @@ def test_images_and_lists_are_downloaded_once(server, tmp_path):
     assert len(server) == count
 
 
+def test_what_the_server_does_not_have_is_told_at_once(server, tmp_path):
+    (tmp_path / "server" / "batches_filelists.zip").unlink()
+    (tmp_path / "data").mkdir()
+    with pytest.raises(ValueError, match="batches_filelists.zip: .*404"):
+        core50(data_dir=tmp_path / "data")
+    assert len(server) == 1
+
+
 def cells_are_readable(source):
     ((images, _),) = source.batches(np.arange(3), 3)
     return images.shape == (3, 4, 4, 3)
