@@ -288,7 +288,8 @@ def test_what_the_server_does_not_have_is_told_at_once(server, tmp_path):
     (tmp_path / "data").mkdir()
     with pytest.raises(ValueError, match="batches_filelists.zip: .*404"):
         core50(data_dir=tmp_path / "data")
-    assert len(server) == 1
+    requests = [line[1] for line in server if line[0].startswith('"')]
+    assert requests == ["HEAD /batches_filelists.zip HTTP/1.1"]
 
 
 def cells_are_readable(source):
