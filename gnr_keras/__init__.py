@@ -8,6 +8,7 @@ from gnr_keras import losses
 from gnr_keras import objectives
 from gnr_keras import optimizers
 from gnr_keras import protocols
+from gnr_keras import quality
 from gnr_keras import schedules
 from gnr_keras import statistics
 from gnr_keras import strategies
@@ -51,6 +52,7 @@ __all__ = [
     "objectives",
     "optimizers",
     "protocols",
+    "quality",
     "mobilenet_v1",
     "resnet_18",
     "schedules",

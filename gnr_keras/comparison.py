@@ -9,6 +9,9 @@ from gnr_keras import gin_bindings
 from gnr_keras import report
 from gnr_keras import runs
 
+# The rest of a binding, which may go on over several lines.
+_VALUE = r".*(?:(?<=\\)\n.*)*\n"
+
 
 def compare(
     gin_files,
@@ -19,6 +22,7 @@ def compare(
     output_dir,
     data_dir=None,
     progress_factory=None,
+    share_dir=None,
 ):
     """Runs all `names` x `seeds`, and writes what came of them.
 
@@ -33,6 +37,8 @@ def compare(
         output_dir: folder of the results; must not hold any.
         data_dir: folder of the data sets.
         progress_factory: builds a `Progress` from the number of runs.
+        share_dir: folder in which runs share their first experience and
+            latents, see `Learner`.
 
     Returns:
         The results of each run, as dicts.
@@ -61,6 +67,7 @@ def compare(
                 output_dir,
                 data_dir,
                 progress,
+                share_dir=share_dir,
             )
             all_results.append(results)
             report.write_summary(output_dir, all_results)
@@ -77,6 +84,7 @@ def run_cell(
     data_dir=None,
     progress=None,
     config=None,
+    share_dir=None,
 ):
     """Runs the experiment under one run and seed, and writes its results.
 
@@ -91,6 +99,7 @@ def run_cell(
         progress: a `Progress` that is told what happens.
         config: text of `config.gin` beside the results, for who asks later
             what they were made with.
+        share_dir: see `compare`.
 
     Returns:
         The results, as a dict.
@@ -99,7 +108,7 @@ def run_cell(
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
     with gin_bindings.run_scope(name):
         experiment = gin_bindings.build_experiment()
-        results = experiment.run(name, seed, data_dir, progress)
+        results = experiment.run(name, seed, data_dir, progress, share_dir)
     report.write_results(
         output_dir, results, gin_bindings.operative_config(name), config
     )
@@ -109,8 +118,8 @@ def run_cell(
 def resolve_config(gin_files, overrides, gin_dir, name):
     """Returns all bindings that a run may read, as the text of a gin file.
 
-    Includes and overrides are resolved, and what is bound for other runs is
-    left out: equal texts, equal experiments.
+    Includes and overrides are resolved, and what only other runs read is left
+    out: equal texts, equal experiments.
 
     Args:
         gin_files: gin files of the experiment.
@@ -119,11 +128,32 @@ def resolve_config(gin_files, overrides, gin_dir, name):
         name: the paper's name of the run.
     """
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
-    others = "|".join(
+    scopes = "|".join(
         other.replace("-", "_") for other in runs.RUNS if other != name
     )
-    bound_for_others = rf"^(?:{others})/.*(?:(?<=\\)\n.*)*\n"
-    return re.sub(bound_for_others, "", gin.config_str(), flags=re.MULTILINE)
+    unread = "|".join(gin_bindings.unread_configurables(name))
+    text = re.sub(
+        rf"^(?:(?:{scopes})/|(?:{unread})\.){_VALUE}",
+        "",
+        gin.config_str(),
+        flags=re.MULTILINE,
+    )
+    return _read_by(name, text)
+
+
+def _read_by(name, text):
+    """Leaves out what the run overrides, and scopes that it never enters."""
+    own = name.replace("-", "_")
+    for bound in re.findall(rf"^{own}/(\S+) = ", text, re.MULTILINE):
+        overridden = rf"^{re.escape(bound)} = {_VALUE}"
+        text = re.sub(overridden, "", text, flags=re.MULTILINE)
+    entered = {own, *re.findall(r"@(\w+)/", text)}
+    return re.sub(
+        rf"^(\w+)/{_VALUE}",
+        lambda binding: binding[0] if binding[1] in entered else "",
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def check_data(gin_files, overrides, gin_dir, name, data_dir, progress=None):

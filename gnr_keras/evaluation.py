@@ -150,18 +150,24 @@ class History:
         self.evaluated_after = []
         self.evaluations = []
         self._replay_accuracy = []
+        self._quality = []
 
-    def add(self, experience_index, evaluation, replay_accuracy=None):
+    def add(
+        self, experience_index, evaluation, replay_accuracy=None, quality=None
+    ):
         """Adds the evaluation made after an experience.
 
         Args:
             experience_index: position of the experience in the stream.
             evaluation: an `Evaluation`.
             replay_accuracy: see `Learner.replay_accuracy`.
+            quality: the `gnr_keras.quality.Quality` of the generator, where
+                there is one.
         """
         self.evaluated_after.append(int(experience_index))
         self.evaluations.append(evaluation)
         self._replay_accuracy.append(replay_accuracy)
+        self._quality.append(quality)
 
     def summary(self):
         """Returns the figures of `results.json`, `None` where undefined."""
@@ -175,13 +181,11 @@ class History:
         ]
         return {
             "evaluated_after": self.evaluated_after,
-            "accuracy_matrix": [
-                [None if np.isnan(value) else float(value) for value in row]
-                for row in matrix[:, self._columns]
-            ],
+            "accuracy_matrix": self._rows(matrix),
             "accuracy_whole": whole,
             "accuracy_growing": growing,
             "replay_accuracy": self._replay_accuracy,
+            "generator_quality": self._quality_rows(),
             "final_accuracy": whole[-1],
             "average_accuracy": average_accuracy(whole),
             "forgetting": forgetting(matrix, first),
@@ -190,3 +194,21 @@ class History:
                 matrix, first, self._predict_among
             ),
         }
+
+    def _quality_rows(self):
+        if any(quality is None for quality in self._quality):
+            return None
+        fields = {
+            field.name: np.stack(
+                [getattr(q, field.name) for q in self._quality]
+            )
+            for field in dataclasses.fields(self._quality[0])
+        }
+        return {k: self._rows(v.round(4)) for k, v in fields.items()}
+
+    def _rows(self, matrix):
+        """Evaluations x classes as lists, the sources' classes in order."""
+        return [
+            [None if np.isnan(value) else float(value) for value in row]
+            for row in matrix[:, self._columns]
+        ]

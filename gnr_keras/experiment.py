@@ -11,6 +11,7 @@ import tensorflow as tf
 import gnr_keras
 from gnr_keras import evaluation
 from gnr_keras import progress as progress_lib
+from gnr_keras import quality as quality_lib
 from gnr_keras import replay as replay_lib
 from gnr_keras import runs
 from gnr_keras import strategies
@@ -66,7 +67,7 @@ class Experiment:
         }
         self._evaluate_every = evaluate_every
 
-    def run(self, name, seed, data_dir=None, progress=None):
+    def run(self, name, seed, data_dir=None, progress=None, share_dir=None):
         """Learns the whole stream.
 
         Args:
@@ -75,6 +76,8 @@ class Experiment:
             data_dir: folder of the data sets.
             progress: a `gnr_keras.progress.Progress` that is told what
                 happens.
+            share_dir: folder in which runs share their first experience and
+                latents, see `Learner`.
 
         Returns:
             The contents of `results.json`, as a dict.
@@ -84,7 +87,8 @@ class Experiment:
         progress = progress or progress_lib.Progress()
         stream = self.build_stream(seed, data_dir, progress)
         data_seconds = time.perf_counter() - start
-        learner = self._build_learner(run, stream, seed, data_dir)
+        learner = self._build_learner(run, stream, seed, data_dir, share_dir)
+        meter = _watch_generator(learner, seed)
         history = evaluation.History(stream, learner.predict_among)
         progress.on_run_begin(run.name, seed, len(stream))
         for experience in stream:
@@ -94,6 +98,7 @@ class Experiment:
                     experience.index,
                     learner.evaluate(stream.test),
                     learner.replay_accuracy(),
+                    _measure_generator(meter, learner),
                 )
             progress.on_experience_end(experience.index, history)
         seconds = {"data": data_seconds, **learner.seconds}
@@ -122,11 +127,12 @@ class Experiment:
         train, test = self._data(data_dir=data_dir, progress=progress.on_data)
         return self._stream(train, test, seed=seed)
 
-    def _build_learner(self, run, stream, seed, data_dir=None):
+    def _build_learner(self, run, stream, seed, data_dir=None, share_dir=None):
         return self._learner(
             self._backbone(data_dir=data_dir),
             num_classes=stream.num_classes,
             strategy=self._build_strategy(run),
+            share_dir=share_dir,
             seed=seed,
         )
 
@@ -155,6 +161,23 @@ def _check_takes_replay(strategy, run):
             "no replay. Choose the run 'none', or a strategy such as "
             "'ar1free'."
         ) from error
+
+
+def _watch_generator(learner, seed):
+    """Returns what measures the learner's generator, `None` without one."""
+    if not isinstance(learner.replay, replay_lib.GeneratedReplay):
+        return None
+    meter = quality_lib.GeneratorQuality(seed=seed)
+    learner.replay.watch(meter.add)
+    return meter
+
+
+def _measure_generator(meter, learner):
+    if meter is None:
+        return None
+    return meter.measure(
+        learner.replay.generator.generate, learner.predict_latents, learner.seen
+    )
 
 
 def _versions():

@@ -58,6 +58,7 @@ _CONFIGURABLES = {
         datasets.random_flip,
         datasets.random_resized_crop,
         datasets.tfds_images,
+        datasets.tiny_imagenet,
         experiment.Experiment,
         gaussian.ClassGaussian,
         gaussian.GaussianTrainer,
@@ -139,7 +140,7 @@ _GIVEN = {
     "ConditionalVAE": ("data_shape", "num_classes", "seed", "name"),
     "GaussianTrainer": ("generator", "classifier"),
     "GeneratorTrainer": ("generator", "classifier"),
-    "Learner": ("backbone", "num_classes", "strategy", "seed"),
+    "Learner": ("backbone", "num_classes", "strategy", "share_dir", "seed"),
     "SynapticIntelligence": ("optimizer", "name"),
     "application": ("data_dir",),
     "ar1free": ("replay", "replay_sign"),
@@ -160,6 +161,7 @@ _GIVEN = {
     "random_flip": ("image", "size", "seed"),
     "random_resized_crop": ("image", "size", "seed"),
     "tfds_images": ("data_dir", "progress"),
+    "tiny_imagenet": ("data_dir", "progress"),
 }
 
 for _name, _configurable in _CONFIGURABLES.items():
@@ -227,6 +229,12 @@ def run_scope(run):
 def build_experiment():
     """Returns the `Experiment` that the configuration describes."""
     return gin.get_configurable("Experiment")()
+
+
+def unread_configurables(run):
+    """Returns the names of those that only runs of other replays read."""
+    source = runs.get_run(run).source
+    return {name for name, only in _ONLY_FOR.items() if only != source}
 
 
 def operative_config(run):

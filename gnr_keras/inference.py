@@ -76,21 +76,32 @@ class Predictor:
             data = (data, np.zeros(len(data), np.int32))
         return self._test(data)[1]
 
+    def predict_latents(self, latents):
+        """Returns the class predicted for each latent.
+
+        Args:
+            latents: outputs of the latent layer, such as a generator makes.
+        """
+        latents = np.asarray(latents, np.float16)
+        return self._inference.predict(latents, self._allowed())
+
     def forget_latents(self):
         """Drops the latents of the test set; they are computed anew."""
         self._inference.forget()
 
     def _test(self, given):
         data = self._check_data(given)
-        allowed = self.seen
-        if self.predict_among == "all" or not allowed.any():
-            allowed = np.ones_like(self.seen)
         # A source that is made here, such as of arrays, is gone after the call.
         comes_again = data is given or isinstance(given, streams.Experience)
         predictions = self._inference.predict_images(
-            data, allowed, keep=comes_again and self._front_stands
+            data, self._allowed(), keep=comes_again and self._front_stands
         )
         return data.labels, predictions
+
+    def _allowed(self):
+        if self.predict_among == "all" or not self.seen.any():
+            return np.ones_like(self.seen)
+        return self.seen
 
     def _replace_head(self, model, back):
         """Goes on with a classifier that has more classes."""
@@ -146,6 +157,7 @@ class Inference:
         self._timed = timed
         # The test set that came last, while it lives, and its latents.
         self._kept = weakref.WeakKeyDictionary()
+        self._shared = None
         self._extract = tf.function(
             self._extract,
             input_signature=[tf.TensorSpec(front.input_shape, tf.float32)],
@@ -164,23 +176,34 @@ class Inference:
         )
 
     def forget(self):
-        """Drops the latents that are kept."""
+        """Drops the latents that are kept, and shares none any more."""
         self._kept.clear()
+        self._shared = None
+
+    def share(self, shared):
+        """Takes latents from a `SharedStart`, and leaves them there."""
+        self._shared = shared
 
     def latents(self, data):
         """Returns the latents of a `Source`, in half precision."""
+        shape = (len(data), *self._front.output_shape[1:])
         with self._timed("front"):
-            latents = self._store.empty(
-                (len(data), *self._front.output_shape[1:]), np.float16
-            )
-            done = 0
-            order = np.arange(len(data))
-            for images, _ in data.batches(order, self._batch_size):
-                batch = self._extract(tf.cast(images, tf.float32)).numpy()
-                self._check_finite(batch)
-                latents[done : done + len(batch)] = batch
-                done += len(batch)
+            if self._shared:
+                return self._shared.latents(
+                    data.fingerprint, shape, lambda x: self._fill(x, data)
+                )
+            latents = self._store.empty(shape, np.float16)
+            self._fill(latents, data)
         return latents
+
+    def _fill(self, latents, data):
+        done = 0
+        order = np.arange(len(data))
+        for images, _ in data.batches(order, self._batch_size):
+            batch = self._extract(tf.cast(images, tf.float32)).numpy()
+            self._check_finite(batch)
+            latents[done : done + len(batch)] = batch
+            done += len(batch)
 
     def predict(self, latents, allowed):
         """Returns the class of each latent.

@@ -1,6 +1,8 @@
 """The learner: the paper's Algorithm 2, one experience at a time."""
 
 import functools
+import json
+import pathlib
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +14,7 @@ from gnr_keras import cloning
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
 from gnr_keras import inference
+from gnr_keras import sharing
 from gnr_keras import storage
 from gnr_keras import strategies
 from gnr_keras import trainers
@@ -59,6 +62,11 @@ class Learner(inference.Predictor):
         cache_dir: existing folder on that disk, by default the system's for
             temporary files. The files there have no name, and vanish with
             the process at the latest.
+        share_dir: folder in which learners share what is the same to the
+            last bit: the first experience, where its data, seed and all that
+            it depends on are the same, and then the latents of images, as
+            many bytes as they have. By default nothing is shared. Delete the
+            folder when you are done.
         seed: all randomness of the learner comes from it.
 
     Example:
@@ -87,6 +95,7 @@ class Learner(inference.Predictor):
         inference_batch_size=256,
         latent_memory_limit=4_000_000_000,
         cache_dir=None,
+        share_dir=None,
         seed=0,
     ):
         if batch_renormalization is None:
@@ -96,6 +105,7 @@ class Learner(inference.Predictor):
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
         self._inference_batch_size = inference_batch_size
+        self._share_dir = share_dir
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
@@ -276,10 +286,17 @@ class Learner(inference.Predictor):
         if self.experiences_learned == 0 or self.strategy.train_front:
             first = self.experiences_learned == 0
             phase = self.first if first else self.following
-            with self._timed("classifier"):
+
+            def train():
                 self.trainer.fit_images(
                     data, phase, self._rng, callbacks, past_classes
                 )
+
+            with self._timed("classifier"):
+                if first and self._share_dir is not None:
+                    self._share_first(data, train)
+                else:
+                    train()
             # Nothing but a replay looks at these latents; where there is
             # one, the front is frozen from here on.
             if not self.replay.memory_size:
@@ -298,6 +315,81 @@ class Learner(inference.Predictor):
                 past_classes,
             )
         return latents
+
+    def _share_first(self, data, train):
+        """Trains, or takes over what another learner came to."""
+        folder = pathlib.Path(self._share_dir) / self._first_key(data)
+        shared = sharing.SharedStart(folder)
+
+        def compute():
+            train()
+            return self._state()
+
+        state, found = shared.state(compute)
+        if found:
+            self._restore(state)
+        if not self.strategy.train_front:
+            self._inference.share(shared)
+
+    def _first_key(self, data):
+        """Names all that the first experience depends on."""
+        strategy, trainer, first = self.strategy, self.trainer, self.first
+        renormalization = self._batch_renormalization
+        return sharing.make_key(
+            data=data.fingerprint,
+            seed=self._seed,
+            latent_layer=self._latent_layer,
+            layers=[
+                [type(layer).__name__, layer.get_config()]
+                for layer in self.model.layers
+            ],
+            weights=sharing.make_key(**self.trainer.state()),
+            rates=[first.rates(0, epoch) for epoch in range(first.epochs)],
+            augment=_example(first.augment),
+            trainer=[trainer.batch_size, trainer.momentum],
+            weight_decay=trainer.weight_decay,
+            objective=type(strategy.objective).__name__,
+            protection=strategy.protection
+            and trainer.feature_optimizer.get_config(),
+            centering=strategy.consolidation
+            and strategy.consolidation.centering,
+            renormalization=renormalization
+            and [
+                renormalization.r_max,
+                renormalization.d_max,
+                renormalization.first_update_rate,
+            ],
+        )
+
+    def _parts(self):
+        """What the first experience changes, by name."""
+        parts = {
+            "trainer": self.trainer,
+            "batch_renormalization": self._batch_renormalization,
+            "consolidation": self.strategy.consolidation,
+        }
+        return {name: part for name, part in parts.items() if part}
+
+    def _state(self):
+        state = {
+            f"{name}/{key}": value
+            for name, part in self._parts().items()
+            for key, value in part.state().items()
+        }
+        random_state = json.dumps(self._rng.bit_generator.state)
+        return {"random_state": np.array(random_state), **state}
+
+    def _restore(self, state):
+        self._rng.bit_generator.state = json.loads(str(state["random_state"]))
+        for name, part in self._parts().items():
+            start = f"{name}/"
+            part.restore(
+                {
+                    key.removeprefix(start): value
+                    for key, value in state.items()
+                    if key.startswith(start)
+                }
+            )
 
     def _train_generator(self, latents, labels, memory):
         """Only generated replay has a generator; others store patterns."""
@@ -355,6 +447,16 @@ class Learner(inference.Predictor):
                 ),
             )
         )
+
+
+def _example(augment):
+    """What an augmentation makes of noise: two of them look alike by it."""
+    if augment is None:
+        return None
+    noise = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    seeds = np.arange(16, dtype=np.int32).reshape(8, 2)
+    changed = [augment(tf.constant(noise), (16, 16), seed) for seed in seeds]
+    return sharing.make_key(changed=np.stack(changed))
 
 
 def _check_unused(unused, part):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Sequence
 
@@ -128,8 +129,17 @@ def write_results(output_dir, results, operative_config, config=None):
         (folder / "config.gin").write_text(config)
     # Renamed when whole: `results.json` marks a run as finished.
     temporary = folder / "results.json.part"
-    temporary.write_text(json.dumps(results, indent=1) + "\n")
+    temporary.write_text(_format_json(results))
     os.replace(temporary, folder / "results.json")
+
+
+def _format_json(results):
+    """Returns JSON for people: a list of numbers is one line."""
+    return re.sub(
+        r'\[[^][{}"]*\]',
+        lambda numbers: re.sub(r"\s+", " ", numbers[0]),
+        json.dumps(results, indent=1) + "\n",
+    )
 
 
 def write_summary(output_dir, all_results):

@@ -1,4 +1,4 @@
-"""Reproduces tables and figures of the paper; --list names them.
+"""Makes the tables and figures of the paper, and others; --list names them.
 
 python scripts/reproduce.py --item=figure3 --stream=embedded --quick
 """
@@ -31,9 +31,15 @@ flags.DEFINE_multi_string("item", [], "Name of an item, or 'all'; repeatable.")
 flags.DEFINE_enum("stream", "paper", list(STREAMS), "Whose data to use.")
 flags.DEFINE_bool("quick", False, "Only seed 0.")
 flags.DEFINE_list("seeds", "0,1,2", "Seeds of every run.")
-flags.DEFINE_integer("jobs", 1, "Runs at a time.", lower_bound=1)
+flags.DEFINE_integer(
+    "jobs", 1, "Runs at a time, which share the cores.", lower_bound=1
+)
+flags.DEFINE_bool("report_only", False, "Write items, and run nothing.")
 flags.DEFINE_string("output_dir", None, "Default: runs/reproduce_<stream>.")
 flags.DEFINE_string("data_dir", None, "Folder of the data sets.")
+flags.DEFINE_string(
+    "share_dir", None, "Folder in which runs share what they have in common."
+)
 flags.DEFINE_multi_string("gin_bindings", [], "For all runs; repeatable.")
 
 
@@ -48,17 +54,31 @@ def main(argv):
     if FLAGS.quick and FLAGS["seeds"].present:
         sys.exit("error: --quick is --seeds=0; expected one of both.")
     output_dir = FLAGS.output_dir or f"runs/reproduce_{FLAGS.stream}"
-    bindings, data_dir = FLAGS.gin_bindings, FLAGS.data_dir
     try:
-        for page in running.reproduce(
+        cells = running.Cells(
+            stream,
+            GIN_DIR,
+            output_dir,
+            FLAGS.gin_bindings,
+            FLAGS.data_dir,
+            FLAGS.share_dir,
+        )
+        what = (
             items.find_items(FLAGS.item),
-            running.Cells(stream, GIN_DIR, output_dir, bindings, data_dir),
+            cells,
             [0] if FLAGS.quick else runs.parse_seeds(FLAGS.seeds),
             shlex.join(["python", *sys.argv]),
-            functools.partial(progress.ConsoleProgress, sys.stderr),
-            functools.partial(print, file=sys.stderr, flush=True),
-            FLAGS.jobs,
-        ):
+        )
+        if FLAGS.report_only:
+            pages = running.report_finished(*what)
+        else:
+            pages = running.reproduce(
+                *what,
+                functools.partial(progress.ConsoleProgress, sys.stderr),
+                functools.partial(print, file=sys.stderr, flush=True),
+                FLAGS.jobs,
+            )
+        for page in pages:
             print(page, flush=True)
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)

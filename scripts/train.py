@@ -38,6 +38,11 @@ _SEEDS = flags.DEFINE_list("seeds", "0", "Seeds to run each with.")
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder of the data sets. Default: that of TFDS."
 )
+_SHARE_DIR = flags.DEFINE_string(
+    "share_dir",
+    None,
+    "Folder in which runs share their first experience and all latents.",
+)
 
 
 def main(argv):
@@ -58,6 +63,7 @@ def main(argv):
             output_dir,
             _DATA_DIR.value,
             functools.partial(progress.ConsoleProgress, sys.stderr),
+            _SHARE_DIR.value,
         )
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)

@@ -232,6 +232,53 @@ def test_mocked_imagenet(tmp_path):
     assert "random_resized_crop.area = (0.08, 1.0)" in config.read_text()
 
 
+def write_tiny_imagenet(folder, num_classes):
+    """One colour a class; ten images of each to learn, four to test on."""
+    rng = np.random.default_rng(0)
+    colors = rng.uniform(40, 215, (num_classes, 3))
+    arrays = {"names": [f"class, number {y}" for y in range(num_classes)]}
+    for part, count in (("train", 10), ("val", 4)):
+        labels = np.repeat(np.arange(num_classes), count)
+        noise = rng.normal(0, 9, (len(labels), 64, 64, 3))
+        images = (colors[labels, None, None] + noise).clip(0, 255)
+        encoded = [
+            tf.io.encode_jpeg(image).numpy() for image in images.astype("uint8")
+        ]
+        arrays[f"{part}_jpeg"] = np.frombuffer(b"".join(encoded), "uint8")
+        arrays[f"{part}_offsets"] = np.cumsum([0, *map(len, encoded)])
+        arrays[f"{part}_y"] = labels
+    np.savez(folder / "tiny_imagenet_100.npz", **arrays)
+
+
+def test_tiny_imagenet(tmp_path):
+    write_tiny_imagenet(tmp_path, num_classes=6)
+    output = tmp_path / "out"
+    code, _, stderr = run_script(
+        output,
+        "gin/tiny_imagenet_nc.gin",
+        (
+            *SMALL_TRAINING,
+            "Phase.epochs = 1",
+            # Few steps from scratch are too few for slow statistics.
+            "BatchRenormalizationSchedule.first_update_rate = 0.9",
+            "new_classes.first_classes = 2",
+            "new_classes.classes_per_experience = 2",
+        ),
+        f"--data_dir={tmp_path}",
+        "--runs=NR-GD",
+    )
+    assert code == 0, stderr
+    results = read_results(output)
+    assert results["class_names"] == [f"class, number {y}" for y in range(6)]
+    assert results["evaluated_after"] == [0, 1, 2]
+    # Four test images a class; two classes are known at first.
+    matrix = results["accuracy_matrix"]
+    assert {4 * value % 1 for row in matrix for value in row} == {0.0}
+    assert np.count_nonzero(matrix[0]) <= 2
+    config = output / "NR-GD" / "seed_0" / "operative_config.gin"
+    assert "augment = @random_flip" in config.read_text()
+
+
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """Four classes of ten JPEGs each, of different sizes; one is corrupt."""

@@ -8,6 +8,7 @@ import pytest
 from gnr_keras import evaluation
 from gnr_keras import streams
 from gnr_keras.evaluation import Evaluation
+from gnr_keras.quality import Quality
 
 NAN = float("nan")
 
@@ -210,3 +211,38 @@ def test_summary_is_none_where_it_is_undefined_and_valid_json():
     assert summary["backward_transfer"] is None
     assert summary["forward_transfer"] is None
     json.dumps(summary, allow_nan=False)
+
+
+def test_quality_of_the_generator_is_in_the_order_of_the_class_numbers():
+    # Class 2 comes first, then 0 and 1, and the stream numbers them so.
+    stream = streams.Stream(
+        "NC",
+        arrays([0, 1, 2]),
+        arrays([0, 1, 2]),
+        [[2], [0], [1]],
+        numbering=[1, 2, 0],
+    )
+    history = evaluation.History(stream, "seen")
+    for index, measured in enumerate(
+        ([0.5, NAN, NAN], [0.25, 1 / 3, NAN], [0.0, 0.5, 1.0])
+    ):
+        history.add(
+            index,
+            Evaluation(0.5, 0.5, np.zeros(3)),
+            quality=Quality(
+                np.array(measured), 1 + np.array(measured), np.array(measured)
+            ),
+        )
+    quality = history.summary()["generator_quality"]
+    rows = [[None, None, 0.5], [0.3333, None, 0.25], [0.5, 1.0, 0.0]]
+    assert quality["accuracy"] == quality["spread"] == rows
+    assert quality["distance"] == [
+        [None, None, 1.5],
+        [1.3333, None, 1.25],
+        [1.5, 2.0, 1.0],
+    ]
+    json.dumps(quality, allow_nan=False)
+
+
+def test_without_generator_there_is_no_quality_of_it():
+    assert five_class_history("all").summary()["generator_quality"] is None

@@ -1,28 +1,39 @@
 """Tests of the gin files: each parses, and each value reaches its object."""
 
+import json
 import pathlib
 import re
+import tarfile
 
+import core50_tree
 import gin
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from gnr_keras import gin_bindings
 from gnr_keras import runs
+from gnr_keras import statistics
 from gnr_keras import streams
 from gnr_keras.datasets import ArraySource
 from gnr_keras.datasets import drawing
+from gnr_keras.gaussian import ClassGaussian
+from gnr_keras.reproduction import items
 
 GIN = pathlib.Path(__file__).parent.parent / "gin"
 TOP_FILES = sorted(path.name for path in GIN.glob("*.gin"))
 
 
-def bound_names(text):
-    """Names of the parameters that a config text binds, without scopes."""
+def scoped_names(text):
+    """Names of the parameters that a config text binds."""
     text = re.sub(r"\\\n\s*", " ", text)
-    found = re.findall(r"^([\w/.]+\.\w+) = ", text, flags=re.MULTILINE)
-    return {name.split("/")[-1] for name in found}
+    return set(re.findall(r"^([\w/.]+\.\w+) = ", text, flags=re.MULTILINE))
+
+
+def bound_names(text):
+    """The same without scopes."""
+    return {name.split("/")[-1] for name in scoped_names(text)}
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +56,10 @@ def test_every_file_belongs_to_an_experiment():
 
     for name in TOP_FILES:
         follow(name)
+    for item in items.ITEMS.values():
+        for entry in item.entries:
+            if entry.variant:
+                follow(f"variants/{entry.variant}.gin")
     shipped = {str(path.relative_to(GIN)) for path in GIN.rglob("*.gin")}
     assert reached == shipped
 
@@ -63,7 +78,42 @@ def data_dir(tmp_path_factory):
         folder.mkdir(parents=True)
         for number in range(2):
             (folder / f"{number}.jpg").touch()
+    write_tiny_imagenet(root)
+    write_fruits360(root)
     return root
+
+
+def write_fruits360(root):
+    """Four frames a video, and lists of a cell of each object, one of two."""
+    for video in (1, 2, 3):
+        for number in range(1, 51):
+            folder = root / f"fruits360_50x3/s{video}/o{number}"
+            folder.mkdir(parents=True)
+            for frame in range(4):
+                (folder / f"r0_{frame}.jpg").touch()
+    names = [f"fruit {number}" for number in range(1, 51)]
+    meta = root / "fruits360_50x3" / "meta.json"
+    meta.write_text(json.dumps({"classes": names}))
+    cells = [[(1, number, 0)] for number in range(1, 51)] + [[(2, 1, 0)]]
+    lists = root / "core50"
+    core50_tree.write_lists(lists / "NIC_v2_391/run0", cells)
+    archive = lists / "NICv2_all_runs_train_filelists.tar.xz"
+    with tarfile.open(archive, "w:xz") as file:
+        file.add(lists / "NIC_v2_391", "NIC_v2_391")
+
+
+def write_tiny_imagenet(root):
+    """One image of each of 100 classes, of no bytes, in each part."""
+    part = {
+        "jpeg": np.zeros(0, "uint8"),
+        "offsets": np.zeros(101, int),
+        "y": np.arange(100),
+    }
+    np.savez(
+        root / "tiny_imagenet_100.npz",
+        names=np.arange(100).astype(str),
+        **{f"{name}_{k}": part[k] for name in ("train", "val") for k in part},
+    )
 
 
 @pytest.fixture
@@ -92,8 +142,10 @@ def mocked_imagenet():
 SMALL = {
     "embedded_objects": ["embedded_objects.frames_per_session = 1"],
     "core50": ["mobilenet_v1.weights = None"],
+    "fruits360": ["mobilenet_v1.weights = None"],
     "load_images": ["mobilenet_v1.weights = None"],
     "tfds_images": [],
+    "tiny_imagenet": [],
 }
 
 
@@ -120,6 +172,59 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
         operative += gin_bindings.operative_config(run.name)
     assert learner.num_classes == stream.num_classes
     assert not bound_names(gin.config_str()) - bound_names(operative)
+
+
+# A run that reads the variant, and whether its strategy is the variant's.
+VARIANTS = {
+    "aligned": ("NR-GD", lambda s: s.consolidation.align_norms),
+    "gaussian": ("NR-GD", lambda s: is_gaussian(s.replay)),
+    "naive": ("none", lambda s: not s.consolidation and not s.train_front),
+    "ncm": ("none", lambda s: type(s.statistics) is statistics.ClassMeans),
+    "slda": (
+        "none",
+        lambda s: isinstance(s.statistics, statistics.LinearDiscriminant),
+    ),
+    "si": ("none", lambda s: s.protection and s.train_front),
+}
+
+
+def is_gaussian(replay):
+    replay.build((2,), 3, None, 0)
+    return isinstance(replay.generator, ClassGaussian)
+
+
+def test_every_variant_is_looked_at():
+    shipped = {path.stem for path in (GIN / "variants").glob("*.gin")}
+    assert set(VARIANTS) == shipped
+
+
+@pytest.mark.parametrize("name", ["fruits360_nc.gin", "core50_nc.gin"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_take_effect_over_a_file(variant, name):
+    """Also where the file binds something for the run alone."""
+    run, is_the_variants = VARIANTS[variant]
+    gin_bindings.configure([name, f"variants/{variant}.gin"], gin_dir=GIN)
+    with gin_bindings.run_scope(run):
+        experiment = gin_bindings.build_experiment()
+        assert is_the_variants(experiment._build_strategy(runs.RUNS[run]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_binding_of_a_variant_reaches_its_object(variant, data_dir):
+    run, _ = VARIANTS[variant]
+    gin_bindings.configure(
+        ["fruits360_nc.gin", f"variants/{variant}.gin"],
+        ["mobilenet_v1.weights = None", "mobilenet_v1.alpha = 0.25"],
+        gin_dir=GIN,
+    )
+    with gin_bindings.run_scope(run):
+        experiment = gin_bindings.build_experiment()
+        stream = experiment.build_stream(0, data_dir)
+        experiment._build_learner(runs.RUNS[run], stream, seed=0)
+    bound = scoped_names((GIN / "variants" / f"{variant}.gin").read_text())
+    read = scoped_names(gin_bindings.operative_config(run))
+    assert bound
+    assert {name.removeprefix(f"{run}/") for name in bound} <= read
 
 
 def test_quickstart_values_arrive(tmp_path):

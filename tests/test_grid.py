@@ -31,6 +31,8 @@ STRATEGIES = {
     "ar1free": REPLAYS,
     "ar1": ("none",),
     "cumulative": ("none",),
+    "ncm": ("none",),
+    "slda": ("none",),
 }
 GRID = [
     (strategy, replay, scenario)
@@ -58,7 +60,11 @@ PAIRWISE = [
     ("ar1free", "NR-OD", "NC"),
     ("ar1free", "NR-GD", "NC"),
     ("ar1free", "NR-RD", "NIC"),
-    *((name, "none", s) for name in ("ar1", "cumulative") for s in SCENARIOS),
+    *(
+        (name, "none", scenario)
+        for name in ("ar1", "cumulative", "ncm", "slda")
+        for scenario in SCENARIOS
+    ),
 ]
 
 
@@ -94,8 +100,8 @@ def make_strategy(name, replay):
         return strategies.ar1(
             lambda optimizer: SynapticIntelligence(optimizer, 1e3)
         )
-    if name == "cumulative":
-        return strategies.cumulative()
+    if name in ("cumulative", "ncm", "slda"):
+        return getattr(strategies, name)()
     run = runs.get_run(replay)
     options = {"replay_sign": run.sign} if run.sign else {}
     return getattr(strategies, name)(make_replay(run.source), **options)
@@ -139,6 +145,8 @@ def check_run(strategy, replay, scenario):
         trainer=lambda *parts, **options: ClassifierTrainer(
             *parts, batch_size=16, **options
         ),
+        # Closed forms need one.
+        head_bias=strategy in ("ncm", "slda"),
     )
     for experience in stream:
         learner.fit(experience)

@@ -11,14 +11,29 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import test_benchmarks
+import test_gin_bindings
 import test_train_script
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SMALL_TINY_IMAGENET = (
+    *test_benchmarks.SMALL_TRAINING,
+    "Phase.epochs = 1",
+    # Few steps from scratch are too few for slow statistics.
+    "BatchRenormalizationSchedule.first_update_rate = 0.9",
+    "new_classes.first_classes = 2",
+    "new_classes.classes_per_experience = 2",
+)
 # What a command needs to end in seconds, by the script that it calls; of
 # training, by how its gin file begins.
 SHRUNK_TRAINING = {
     "gin/core50_": test_benchmarks.SMALL_CORE50,
+    "gin/fruits360_": (
+        *test_benchmarks.SMALL_MOBILENET,
+        *test_benchmarks.SMALL_TRAINING,
+        "fruits360.image_size = 32",
+    ),
+    "gin/tiny_imagenet_": SMALL_TINY_IMAGENET,
     "gin/imagenet1000_": test_benchmarks.SMALL_IMAGENET,
     "gin/own_images": test_benchmarks.SMALL_OWN,
     "gin/": test_train_script.TINY,
@@ -32,16 +47,21 @@ SHRUNK = {
         "--image_size=32",
     ],
     "scripts/contact_sheet.py": [],
-    "scripts/reproduce.py": [
-        "--quick",
-        *(f"--gin_bindings={b}" for b in test_train_script.TINY),
-    ],
+    "scripts/reproduce.py": ["--quick"],
+    "scripts/tune.py": ["--report_only"],
 }
-# An option that runs too much, and one of its kind that does not.
+# Of `scripts/reproduce.py`, by the stream: bindings that fit what is lighter.
+SHRUNK_STREAMS = {
+    "--stream=embedded": test_train_script.TINY,
+    "--stream=photographs": SMALL_TINY_IMAGENET,
+}
+# An option of it that runs or needs too much, and one that does not.
 LIGHTER = {
     "--item=all": "--item=table3",
     "--item=figure8": "--item=table3",
+    "--report_only": "--list",
 }
+FOLDER_SCRIPTS = ("scripts/train.py", "scripts/reproduce.py", "scripts/tune.py")
 
 
 def blocks(language):
@@ -92,23 +112,24 @@ def test_python_block_runs(code, tmp_path, photos):
     assert result.returncode == 0, result.stderr[-3000:]
 
 
-@pytest.mark.parametrize("command", commands())
-def test_command_runs(command, tmp_path, photos):
-    program, *arguments = shlex.split(command)
-    assert program == "python"
-    script, *arguments = arguments
-    folder = script in ("scripts/train.py", "scripts/reproduce.py")
-    output = "--output_dir" if folder else "--output"
-    arguments = [
-        LIGHTER.get(argument, argument)
-        for argument in arguments
-        if not argument.startswith((output, "--seeds"))
-    ]
-    target = tmp_path / ("out" if folder else "out.weights.h5")
-    if script == "scripts/contact_sheet.py":
-        target = tmp_path / "out.png"
-    arguments += [*SHRUNK[script], f"{output}={target}"]
-    call = [script]
+def write_data(command, folder):
+    """Miniatures of what a command reads from its --data_dir."""
+    if "core50_" in command:
+        core50_tree.write_tree(folder, frames=1)
+    if "tiny_imagenet" in command or "--stream=photographs" in command:
+        test_benchmarks.write_tiny_imagenet(folder, num_classes=6)
+    if "fruits360" in command:
+        test_gin_bindings.write_fruits360(folder)
+        rng = np.random.default_rng(0)
+        for place in (folder / "fruits360_50x3").glob("s*/o*"):
+            for path in place.iterdir():
+                image = rng.integers(0, 256, (10, 10, 3), "uint8")
+                path.write_bytes(tf.io.encode_jpeg(image).numpy())
+
+
+def shrink(script, arguments):
+    """What ends in seconds, in place of the arguments of a command."""
+    bindings = ()
     if script == "scripts/train.py":
         gin_file = arguments[0].removeprefix("--gin_file=")
         bindings = next(
@@ -116,24 +137,55 @@ def test_command_runs(command, tmp_path, photos):
             for start, bindings in SHRUNK_TRAINING.items()
             if gin_file.startswith(start)
         )
-        arguments += [f"--gin_bindings={binding}" for binding in bindings]
-        if "core50" in command:
-            core50_tree.write_tree(tmp_path, frames=1)
-        if "imagenet1000" in command or "tfds:" in command:
-            call = ["-c", test_benchmarks.MOCKED, script]
+    if script == "scripts/reproduce.py":
+        arguments = [LIGHTER.get(argument, argument) for argument in arguments]
+        for stream in set(SHRUNK_STREAMS) & set(arguments):
+            bindings = SHRUNK_STREAMS[stream]
+    bindings = [f"--gin_bindings={binding}" for binding in bindings]
+    return [*arguments, *SHRUNK[script], *bindings]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command_runs(command, tmp_path, photos):
+    program, *arguments = shlex.split(command)
+    assert program == "python"
+    script, *arguments = arguments
+    folder = script in FOLDER_SCRIPTS
+    output = "--output_dir" if folder else "--output"
+    places = (output, "--data_dir", "--share_dir", "--seeds")
+    shrunk = shrink(script, [a for a in arguments if not a.startswith(places)])
+    target = tmp_path / ("out" if folder else "out.weights.h5")
+    if script == "scripts/contact_sheet.py":
+        target = tmp_path / "out.png"
+    shrunk.append(f"{output}={target}")
     if folder:
-        arguments.append(f"--data_dir={tmp_path}")
+        shrunk.append(f"--data_dir={tmp_path}")
+        write_data(command, tmp_path)
+    share_dir = tmp_path / "shared"
+    if "--share_dir" in command:
+        shrunk.append(f"--share_dir={share_dir}")
+    call = [script]
+    if "imagenet1000" in command or "tfds:" in command:
+        call = ["-c", test_benchmarks.MOCKED, script]
     result = subprocess.run(
-        [sys.executable, *call, *arguments],
+        [sys.executable, *call, *shrunk],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    if "--list" in arguments:
-        assert "figure3" in result.stdout
-    else:
-        assert target.exists()
+    if "--list" in shrunk:
+        names = {line.split()[0] for line in result.stdout.splitlines()}
+        items = re.findall(r"--item=(\S+)", " ".join(shrunk))
+        assert names >= {"figure3", *items}
+        return
+    assert target.exists()
+    if "--share_dir" in command:
+        assert list(share_dir.rglob("first_experience.npz"))
+    if script == "scripts/tune.py":
+        gin_file = re.search(r"--gin_file=(\S+)", command)[1]
+        page = target / pathlib.Path(gin_file).with_suffix(".md").name
+        assert page.read_text().startswith("# Tuning of ")
 
 
 def test_continuous_integration_calls_the_test_command_of_the_readme():

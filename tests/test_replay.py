@@ -318,6 +318,19 @@ def test_generator_learns_the_experience_and_the_memory_replayed_in_it():
     assert third is memory
 
 
+def test_observers_see_each_experience():
+    replay = generated(4)
+    seen = []
+    for name in ("a", "b"):
+        replay.watch(lambda x, y, name=name: seen.append((name, x, y)))
+    latents, labels = np.zeros((3, 1), np.float16), np.zeros(3, np.int32)
+    memory = Memory(np.ones((2, 1), np.float16), np.ones(2, np.int32))
+    replay.update(latents, labels, memory, np.random.default_rng(0))
+    assert [name for name, _, _ in seen] == ["a", "b"]
+    # Real patterns alone, not those that were replayed.
+    assert all(x is latents and y is labels for _, x, y in seen)
+
+
 def original():
     return built(OriginalReplay(12))
 

@@ -119,6 +119,20 @@ def test_quality_of_the_replay_is_among_the_results(finished):
             assert all(0 <= accuracy <= 1 for accuracy in accuracies)
 
 
+def test_quality_of_the_generator_is_among_the_results(finished):
+    output_dir, _ = finished
+    for run in RUNS:
+        quality = read_results(output_dir, run)["generator_quality"]
+        if run not in ("PR-GD", "NR-GD"):
+            assert quality is None
+            continue
+        assert set(quality) == {"accuracy", "distance", "spread"}
+        for matrix in quality.values():
+            # 10 classes, then 20 more each time.
+            measured = [len(row) - row.count(None) for row in matrix]
+            assert measured == [10, 30, 50]
+
+
 @pytest.mark.parametrize("strategy", ["er", "lwf"])
 def test_other_strategies_run_by_their_files(strategy, data_dir, tmp_path):
     result = train(

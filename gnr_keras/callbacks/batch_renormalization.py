@@ -1,6 +1,7 @@
 """Moves the limits of batch renormalisation while a model trains."""
 
 import keras
+import numpy as np
 
 from gnr_keras import layers
 
@@ -44,6 +45,14 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
         self.later_update_rate = later_update_rate
         self.trainings = 0
         self._epoch = 0
+
+    def state(self):
+        """Returns the number of trainings, as an array by name."""
+        return {"trainings": np.array(self.trainings)}
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.trainings = int(state["trainings"])
 
     def on_train_begin(self, logs=None):
         first = self.trainings == 0

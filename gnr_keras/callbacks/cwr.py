@@ -110,6 +110,21 @@ class CWRConsolidation(keras.callbacks.Callback):
             )
         return self._real_counts > 0
 
+    def state(self):
+        """Returns all that was consolidated, as arrays by name."""
+        return {
+            "rows": self.rows,
+            "past_counts": self.past_counts,
+            "real_counts": self._real_counts,
+        }
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.rows = state["rows"]
+        self.past_counts = state["past_counts"]
+        self._real_counts = state["real_counts"]
+        self._labels = None
+
     def on_train_begin(self, logs=None):
         if self._labels is None:
             raise RuntimeError(

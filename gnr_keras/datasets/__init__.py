@@ -12,6 +12,7 @@ from gnr_keras.datasets.loading import load_images
 from gnr_keras.datasets.source import ArraySource
 from gnr_keras.datasets.source import Source
 from gnr_keras.datasets.tfds_sets import tfds_images
+from gnr_keras.datasets.tiny_imagenet import tiny_imagenet
 
 __all__ = [
     "ArraySource",
@@ -26,4 +27,5 @@ __all__ = [
     "random_flip",
     "random_resized_crop",
     "tfds_images",
+    "tiny_imagenet",
 ]

@@ -1,6 +1,8 @@
 """Labelled images with random access: what every stream is cut from."""
 
 import abc
+import functools
+import hashlib
 
 import numpy as np
 import tensorflow as tf
@@ -8,6 +10,8 @@ import tensorflow as tf
 # Images are checked for NaN in slices, so that a memory-mapped file never
 # has to fit into memory at once.
 _CHECK_SLICE = 256
+# Images of a source that its fingerprint is taken of.
+_SAMPLE = 16
 
 
 class Source(abc.ABC):
@@ -84,6 +88,21 @@ class Source(abc.ABC):
                 `gnr_keras.datasets.random_resized_crop`.
             seeds: for it, integers of shape `(len(indices), 2)`.
         """
+
+    @functools.cached_property
+    def fingerprint(self):
+        """Text that differs between sources of other images or labels.
+
+        Of large sets only some images are looked at.
+        """
+        chosen = np.linspace(0, len(self) - 1, _SAMPLE).astype(int)
+        images = [batch for batch, _ in self.batches(chosen, _SAMPLE)]
+        return _digest(
+            self.labels,
+            np.asarray(self.image_shape),
+            np.array(len(self)),
+            *map(np.asarray, images),
+        )
 
     def subset(self, indices):
         """Returns a view of the patterns at `indices`; nothing is loaded."""
@@ -193,6 +212,11 @@ class _Subset(Source):
         self._source = source
         self._indices = indices
 
+    @functools.cached_property
+    def fingerprint(self):
+        whole = np.frombuffer(self._source.fingerprint.encode(), np.uint8)
+        return _digest(whole, self._indices, self.labels)
+
     def batches(self, indices, batch_size, **augmentation):
         indices = np.asarray(indices)
         batches = self._source.batches(
@@ -272,6 +296,13 @@ def join(sources):
             np.concatenate([source._indices for source in sources])
         )
     return _Joined(list(sources))
+
+
+def _digest(*arrays):
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _check_finite(images):

@@ -52,6 +52,7 @@ class GeneratedReplay(Replay):
         self.fresh = fresh
         self._make_generator = generator
         self._make_trainer = trainer
+        self._observers = []
 
     def build(self, latent_shape, num_classes, classifier, seed):
         super().build(latent_shape, num_classes, classifier, seed)
@@ -65,6 +66,15 @@ class GeneratedReplay(Replay):
         self.generator = self.generator.grown(num_classes)
         self.trainer.grow(self.generator, classifier)
 
+    def watch(self, observer):
+        """Shows an observer each experience that the generator learns.
+
+        Args:
+            observer: is called with `(latents, labels)`, and leaves them as
+                they are.
+        """
+        self._observers.append(observer)
+
     def _populate(self, classes, num_draws, rng):
         size = num_draws if self.fresh else self.memory_size
         if self.labels == "balanced":
@@ -77,4 +87,6 @@ class GeneratedReplay(Replay):
         return Memory(self.generator.generate(labels, seed), labels)
 
     def update(self, latents, labels, memory, rng, callbacks=()):
+        for observer in self._observers:
+            observer(latents, labels)
         self.trainer.fit(latents, labels, memory, rng, callbacks)

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# What variants put in place of the benchmark's strategy.
+_STRATEGIES = {"naive": "ER", "ncm": "NCM", "slda": "SLDA"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
@@ -16,10 +19,6 @@ class Benchmark:
     data: str
     strategy: str
     gin_file: str
-
-    @property
-    def title(self):
-        return f"{self.data}, {self.strategy}"
 
     @property
     def folder(self):
@@ -39,6 +38,12 @@ class BenchmarkSet:
     benchmarks: dict[str, Benchmark]
     stand_in: str | None = None
     note: str = ""
+
+    def title_of(self, entry):
+        """Data and strategy of an `Entry`, for people."""
+        benchmark = self.benchmarks[entry.benchmark]
+        strategy = _STRATEGIES.get(entry.variant, benchmark.strategy)
+        return f"{benchmark.data}, {strategy}"
 
 
 PAPER = BenchmarkSet(
@@ -83,4 +88,28 @@ EMBEDDED = BenchmarkSet(
     ),
 )
 
-STREAMS = {"paper": PAPER, "embedded": EMBEDDED}
+_PHOTOGRAPHS = {
+    "core50_nc": ("Fruits-360", "fruits360_nc.gin"),
+    "core50_nc_er": ("Fruits-360", "fruits360_nc_er.gin"),
+    "core50_nc_lwf": ("Fruits-360", "fruits360_nc_lwf.gin"),
+    "core50_nc_single": ("Fruits-360", "fruits360_nc_single.gin"),
+    "core50_nic391": ("Fruits-360", "fruits360_nic391.gin"),
+    "imagenet1000_nc": ("Tiny-ImageNet", "tiny_imagenet_nc.gin"),
+}
+PHOTOGRAPHS = BenchmarkSet(
+    {
+        name: Benchmark(
+            f"{data} as {PAPER.benchmarks[name].data}",
+            PAPER.benchmarks[name].strategy,
+            gin_file,
+        )
+        for name, (data, gin_file) in _PHOTOGRAPHS.items()
+    },
+    stand_in="Fruits-360 / Tiny-ImageNet stand-in",
+    note=(
+        "All runs freeze the front after the first experience, also those "
+        "without replay (no Synaptic Intelligence, but where a row says so)."
+    ),
+)
+
+STREAMS = {"paper": PAPER, "embedded": EMBEDDED, "photographs": PHOTOGRAPHS}

@@ -1,7 +1,11 @@
 """Figures of items, with the paper's numbers where the data is the paper's."""
 
+import matplotlib.figure
+import numpy as np
+
 from gnr_keras import report
 from gnr_keras.reproduction import paper
+from gnr_keras.reproduction import summaries
 from gnr_keras.reproduction import tables
 
 
@@ -45,38 +49,103 @@ def _draw_curves(item, benchmark_set, results):
 
 
 def _draw_shares(item, benchmark_set, results):
-    (panel,) = item.panels
-    shares = {}
-    for entry in panel.entries:
-        if entry.replay_percent is not None:
-            shares.setdefault(entry.run, []).append(entry)
-    positions = sorted({e.replay_percent for es in shares.values() for e in es})
-    curves = []
-    for entry in panel.entries:
-        if entry.replay_percent is None:
-            # A run without replay has no share: a line to compare with.
-            final = _final(results[entry], panel.test_set)
-            x = (positions[0], positions[-1])
-            y = [(value, value) for value in final]
-            curves.append(
-                report.Curve(entry.label, entry.run, x, y, entry.style)
-            )
-    for run, entries in shares.items():
-        x = [entry.replay_percent for entry in entries]
-        columns = [_final(results[entry], panel.test_set) for entry in entries]
-        y = list(zip(*columns, strict=True))
-        curves.append(report.Curve(run, run, x, y))
-    figure = report.plot_curves(
-        {_title(panel, benchmark_set): curves}, "replay in the batch (%)"
+    figure, positions = _draw_over(
+        item,
+        benchmark_set,
+        results,
+        lambda entry: entry.replay_percent,
+        "replay in the batch (%)",
     )
     figure.axes[0].set_xticks(positions)
     return figure
 
 
+def _draw_rates(item, benchmark_set, results):
+    figure, positions = _draw_over(
+        item,
+        benchmark_set,
+        results,
+        lambda entry: entry.rate_factor,
+        "factor of the learning rates",
+    )
+    for axis in figure.axes:
+        axis.set_xscale("log")
+        axis.set_xticks(positions, [f"{factor:g}" for factor in positions])
+        axis.minorticks_off()
+    return figure
+
+
+def _draw_over(item, benchmark_set, results, position, xlabel):
+    """Final accuracy over what `position` returns of an entry.
+
+    Returns:
+        The figure, and all positions in it.
+    """
+    known = {position(entry) for entry in item.entries} - {None}
+    positions = sorted(known)
+    panels = {}
+    for panel in item.panels:
+        methods, curves = {}, []
+        for entry in panel.entries:
+            final = tables.read_measure(results[entry], "final", panel.test_set)
+            if position(entry) is not None:
+                methods.setdefault(entry.method, []).append((entry, final))
+                continue
+            # A run without a position: a line to compare with.
+            x = (positions[0], positions[-1])
+            y = [(value, value) for value in final]
+            curves.append(
+                report.Curve(entry.label, entry.run, x, y, entry.style)
+            )
+        for method, found in methods.items():
+            first, _ = found[0]
+            x = [position(entry) for entry, _ in found]
+            y = list(zip(*(final for _, final in found), strict=True))
+            curves.append(report.Curve(method, first.run, x, y, first.style))
+        panels[_title(panel, benchmark_set)] = curves
+    return report.plot_curves(panels, xlabel), positions
+
+
+def _draw_quality(item, benchmark_set, results):
+    """A row of panels per quality, a column per benchmark."""
+    names, columns = summaries.QUALITIES, len(item.panels)
+    figure = matplotlib.figure.Figure(
+        figsize=(5.0 * columns, 3.2 * len(names)), layout="constrained"
+    )
+    axes = figure.subplots(len(names), columns, sharey="row", squeeze=False)
+    for row, (name, text) in zip(axes, names.items(), strict=True):
+        for axis, panel in zip(row, item.panels, strict=True):
+            for entry in panel.entries:
+                _draw_quality_curve(axis, entry, results[entry], name)
+            title = benchmark_set.title_of(panel.entries[0])
+            axis.set_title(f"{title}\n{text}")
+            axis.set_xlabel("experience")
+            axis.set_ylim(bottom=0)
+            axis.grid(alpha=0.3)
+    if axes[0, 0].lines:
+        axes[0, 0].legend()
+    return figure
+
+
+def _draw_quality_curve(axis, entry, group, name):
+    values = summaries.quality_over_experiences(group, name)
+    if values is None:
+        return
+    # Experiences are counted from 1 for people.
+    x = np.array(group[0]["evaluated_after"]) + 1
+    mean, color = values.mean(axis=0), report.run_color(entry.run)
+    axis.plot(x, mean, entry.style, color=color, label=entry.label)
+    if len(values) > 1:
+        deviation = values.std(axis=0, ddof=1)
+        band = mean - deviation, mean + deviation
+        axis.fill_between(x, *band, color=color, alpha=0.2, linewidth=0)
+
+
 def _draw_bars(item, benchmark_set, results):
-    (measure,) = item.measures
+    measure = item.measures[0]
     titles = [_title(panel, benchmark_set) for panel in item.panels]
     figure, axes = report.new_figure(titles)
+    axes[0].set_ylabel(f"{measure} accuracy (%)")
     panels = tables.make_rows(item, benchmark_set, results)
     for axis, rows in zip(axes, panels, strict=True):
         if benchmark_set.stand_in:
@@ -85,7 +154,8 @@ def _draw_bars(item, benchmark_set, results):
         for position, row in enumerate(rows):
             _draw_bar(axis, position, row, measure, benchmark_set)
         labels = [row.label for row in rows]
-        axis.set_xticks(range(len(rows)), labels, rotation=30, ha="right")
+        rotation = 30 if len(rows) < 8 else 60
+        axis.set_xticks(range(len(rows)), labels, rotation=rotation, ha="right")
         # One bar alone is no wall.
         axis.set_xlim(-0.7, max(len(rows), 4) - 0.3)
         axis.grid(alpha=0.3, axis="y")
@@ -107,9 +177,9 @@ def _draw_bar(axis, position, row, measure, benchmark_set):
 
 def _title(panel, benchmark_set):
     """The benchmark and test set; of several strategies, the data alone."""
-    used = [benchmark_set.benchmarks[e.benchmark] for e in panel.entries]
-    same = len(set(used)) == 1
-    title = used[0].title if same else used[0].data
+    titles = {benchmark_set.title_of(entry) for entry in panel.entries}
+    data = benchmark_set.benchmarks[panel.entries[0].benchmark].data
+    title = titles.pop() if len(titles) == 1 else data
     return f"{title}\n{report.TEST_SETS[panel.test_set]}"
 
 
@@ -126,13 +196,11 @@ def _explain_marks(figure, text="final, in the paper"):
     axis.legend()
 
 
-def _final(group, test_set):
-    return [results[f"accuracy_{test_set}"][-1] for results in group]
-
-
 _STAR = {"marker": "*", "markersize": 12, "linestyle": "none"}
 _DRAWINGS = {
     "curves": _draw_curves,
     "shares": _draw_shares,
+    "rates": _draw_rates,
     "bars": _draw_bars,
+    "quality": _draw_quality,
 }

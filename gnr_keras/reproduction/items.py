@@ -1,93 +1,12 @@
 """The tables and figures that can be reproduced, as data."""
 
-import dataclasses
 import difflib
 
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """One curve of a figure, one row of a table: one run on one benchmark.
-
-    Attributes:
-        benchmark: name of the benchmark.
-        run: name of the run.
-        replay_percent: share of replay in the batch where it is not that of
-            the benchmark.
-        name: what to call it where not by its run.
-        style: of its curve, as Matplotlib writes it.
-    """
-
-    benchmark: str
-    run: str
-    replay_percent: int | None = None
-    name: str | None = None
-    style: str = "-"
-
-    @property
-    def label(self):
-        if self.replay_percent is not None:
-            return f"{self.run}, {self.replay_percent} % replay"
-        return self.name or self.run
-
-
-@dataclasses.dataclass(frozen=True)
-class Panel:
-    """Entries that are drawn together.
-
-    Attributes:
-        entries: the `Entry`s.
-        test_set: "whole", or "growing" with the classes seen.
-    """
-
-    entries: tuple[Entry, ...]
-    test_set: str = "whole"
-
-
-@dataclasses.dataclass(frozen=True)
-class Item:
-    """A table or figure.
-
-    Attributes:
-        name: what `--item` calls it.
-        title: what it shows.
-        panels: its `Panel`s.
-        paper_label: the label that the paper's source gives it, or `None`
-            where the paper has no such table or figure.
-        drawing: "curves" over experiences, "shares" for final accuracy over
-            the share of replay, or "bars".
-        measures: of "final", "average" and "replay", the columns of its
-            table; "replay" is the accuracy on what is replayed.
-        with_reported: whether the numbers that the paper took from elsewhere
-            belong to it.
-        note: what a reader has to know of it.
-    """
-
-    name: str
-    title: str
-    panels: tuple[Panel, ...]
-    paper_label: str | None = None
-    drawing: str = "curves"
-    measures: tuple[str, ...] = ("final", "average")
-    with_reported: bool = False
-    note: str = ""
-
-    @property
-    def heading(self):
-        """Its name as the paper writes it: "Figure 3"."""
-        word = self.name.rstrip("0123456789")
-        return f"{word} {self.name[len(word) :]}".strip().capitalize()
-
-    @property
-    def entries(self):
-        """All entries, each once."""
-        return tuple(
-            dict.fromkeys(e for panel in self.panels for e in panel.entries)
-        )
-
-
-def _panel(benchmark, runs, test_set="whole"):
-    return Panel(tuple(Entry(benchmark, run) for run in runs), test_set)
-
+from gnr_keras.reproduction import more_items
+from gnr_keras.reproduction.entries import Entry
+from gnr_keras.reproduction.entries import Item
+from gnr_keras.reproduction.entries import Panel
+from gnr_keras.reproduction.entries import make_panel
 
 _MAIN = ("none", "PR-OD", "PR-GD", "NR-GD")
 _NEGATIVE = ("none", "NR-OD", "NR-GD", "NR-RD")
@@ -97,8 +16,8 @@ _GENERATED = ("none", "PR-GD", "NR-GD", "NR-RD")
 _WITH_REPLAY = ("final", "average", "replay")
 
 _NC_PANELS = (
-    _panel("core50_nc", _MAIN),
-    _panel("imagenet1000_nc", _MAIN, "growing"),
+    make_panel("core50_nc", _MAIN),
+    make_panel("imagenet1000_nc", _MAIN, "growing"),
 )
 
 ITEMS = {
@@ -108,8 +27,8 @@ ITEMS = {
             "figure1",
             "PR-GD against NR-GD on both NC benchmarks",
             (
-                _panel("core50_nc", ("PR-GD", "NR-GD")),
-                _panel("imagenet1000_nc", ("PR-GD", "NR-GD"), "growing"),
+                make_panel("core50_nc", ("PR-GD", "NR-GD")),
+                make_panel("imagenet1000_nc", ("PR-GD", "NR-GD"), "growing"),
             ),
             "fig:intro",
         ),
@@ -130,7 +49,7 @@ ITEMS = {
         Item(
             "figure4",
             "Accuracy on the NIC benchmark",
-            (_panel("core50_nic391", _MAIN),),
+            (make_panel("core50_nic391", _MAIN),),
             "fig:plot_nic",
             measures=_WITH_REPLAY,
         ),
@@ -138,9 +57,9 @@ ITEMS = {
             "figure5",
             "ER, LwF and AR1 on the small NC benchmark",
             (
-                _panel("core50_nc_er", _MAIN),
-                _panel("core50_nc_lwf", _MAIN),
-                _panel("core50_nc", _MAIN),
+                make_panel("core50_nc_er", _MAIN),
+                make_panel("core50_nc_lwf", _MAIN),
+                make_panel("core50_nc", _MAIN),
             ),
             "fig:naive_lwf",
             measures=_WITH_REPLAY,
@@ -149,8 +68,8 @@ ITEMS = {
             "table2",
             "Negative replay of original, generated and random data",
             (
-                _panel("core50_nc", _NEGATIVE),
-                _panel("core50_nic391", _NEGATIVE),
+                make_panel("core50_nc", _NEGATIVE),
+                make_panel("core50_nic391", _NEGATIVE),
             ),
             "tab:ablation",
             drawing="bars",
@@ -173,13 +92,13 @@ ITEMS = {
         Item(
             "figure7",
             "The small NC benchmark on the growing test set",
-            (_panel("core50_nc", _MAIN, "growing"),),
+            (make_panel("core50_nc", _MAIN, "growing"),),
             "fig:coreNC_growing",
         ),
         Item(
             "figure8",
             "All runs on the small NC benchmark",
-            (_panel("core50_nc", _ALL),),
+            (make_panel("core50_nc", _ALL),),
             "fig:coreNC_all",
             measures=_WITH_REPLAY,
         ),
@@ -187,8 +106,8 @@ ITEMS = {
             "figure9",
             "All runs on the large NC benchmark",
             (
-                _panel("imagenet1000_nc", _ALL),
-                _panel("imagenet1000_nc", _ALL, "growing"),
+                make_panel("imagenet1000_nc", _ALL),
+                make_panel("imagenet1000_nc", _ALL, "growing"),
             ),
             # Sic: the paper's source has the labels of figures 9 and 10 the
             # other way round.
@@ -203,7 +122,7 @@ ITEMS = {
         Item(
             "figure10",
             "All runs on the NIC benchmark",
-            (_panel("core50_nic391", _ALL),),
+            (make_panel("core50_nic391", _ALL),),
             "fig:imagenet_all",
             measures=_WITH_REPLAY,
         ),
@@ -235,8 +154,8 @@ ITEMS = {
             "isolation",
             "Five classes at a time, and one",
             (
-                _panel("core50_nc", _GENERATED),
-                _panel("core50_nc_single", _GENERATED),
+                make_panel("core50_nc", _GENERATED),
+                make_panel("core50_nc_single", _GENERATED),
             ),
             measures=_WITH_REPLAY,
             note=(
@@ -264,6 +183,7 @@ ITEMS = {
             ),
             note="This figure is ours; the paper has none like it.",
         ),
+        *more_items.MORE_ITEMS,
     )
 }
 
@@ -302,7 +222,7 @@ def describe(benchmark_set):
     for item in ITEMS.values():
         counts = {}
         for entry in item.entries:
-            title = benchmark_set.benchmarks[entry.benchmark].title
+            title = benchmark_set.title_of(entry)
             counts[title] = counts.get(title, 0) + 1
         needs = "; ".join(
             f"{count} run{'s' * (count > 1)} on {title}"

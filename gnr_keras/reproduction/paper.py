@@ -76,11 +76,12 @@ def find_number(entry, measure, test_set):
     """Returns the paper's `Number` for an entry, or `None`.
 
     Args:
-        entry: an `items.Entry`.
+        entry: an `Entry`.
         measure: "final", "average", or one of ours.
         test_set: "whole" or "growing".
     """
-    if entry.replay_percent is not None or measure not in MEASURES:
+    changes = (entry.variant, entry.replay_percent, entry.rate_factor)
+    if measure not in MEASURES or any(c is not None for c in changes):
         return None
     if measure == "final":
         return _FINAL.get((entry.benchmark, entry.run))

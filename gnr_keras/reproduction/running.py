@@ -1,16 +1,18 @@
 """Runs the cells that items need, each once, and writes the items."""
 
+import contextlib
 import dataclasses
 import difflib
 import itertools
 import json
 import multiprocessing
+import os
 import pathlib
-import re
 from concurrent import futures
 
 from gnr_keras import comparison
 from gnr_keras import report
+from gnr_keras.reproduction import changes
 from gnr_keras.reproduction import output
 
 
@@ -19,16 +21,17 @@ class Cell:
     """One run and seed on one benchmark: what items share.
 
     Attributes:
-        folder: below the output folder, that of the benchmark.
-        gin_file: the benchmark's gin file.
-        overrides: bindings that override it.
+        folder: below the output folder, that of the benchmark and of what is
+            changed in it.
+        gin_files: the benchmark's gin file, then that of a variant.
+        overrides: bindings that override them.
         run: name of the run.
         seed: an integer.
         config: what all bindings come to, as gin text.
     """
 
     folder: str
-    gin_file: str
+    gin_files: tuple[str, ...]
     overrides: tuple[str, ...]
     run: str
     seed: int
@@ -36,6 +39,11 @@ class Cell:
 
     def __str__(self):
         return f"{self.folder}/{self.run}/seed_{self.seed}"
+
+    @property
+    def gin_file(self):
+        """The benchmark's gin file."""
+        return self.gin_files[0]
 
 
 class Cells:
@@ -47,42 +55,53 @@ class Cells:
         output_dir: folder of the results.
         bindings: bindings for all cells, over those of the files.
         data_dir: folder of the data sets.
+        share_dir: folder in which cells share what they have in common, see
+            `comparison.run_cell`.
     """
 
     def __init__(
-        self, benchmark_set, gin_dir, output_dir, bindings=(), data_dir=None
+        self,
+        benchmark_set,
+        gin_dir,
+        output_dir,
+        bindings=(),
+        data_dir=None,
+        share_dir=None,
     ):
         self.benchmark_set = benchmark_set
         self._gin_dir = pathlib.Path(gin_dir)
         self.output_dir = pathlib.Path(output_dir)
         self._bindings = tuple(bindings)
         self._data_dir = data_dir
+        self._share_dir = share_dir
         self._configs = {}
 
     def find(self, entry, seed):
         """Returns the `Cell` of an entry and seed."""
         benchmark = self.benchmark_set.benchmarks[entry.benchmark]
-        folder = benchmark.folder
-        gin_file = benchmark.gin_file
-        overrides = self._bindings
-        config = self._resolve(gin_file, overrides, entry.run)
+        gin_files = (benchmark.gin_file,)
+        cell = Cell(
+            benchmark.folder,
+            gin_files,
+            self._bindings,
+            entry.run,
+            seed,
+            self._resolve(gin_files, self._bindings, entry.run),
+        )
+        if entry.variant is not None:
+            variant = f"variants/{entry.variant}.gin"
+            cell = self._change(cell, entry.variant, gin_files=(variant,))
         if entry.replay_percent is not None:
-            batch_size = re.search(
-                r"^ClassifierTrainer.batch_size = (\d+)$", config, re.MULTILINE
+            replay = changes.replay_share(cell.config, entry.replay_percent)
+            share = changes.bind_share(cell.run, replay)
+            cell = self._change(cell, f"replay_{replay}", overrides=(share,))
+        if entry.rate_factor is not None:
+            name = f"rate_x{round(entry.rate_factor, 2):g}"
+            rates = changes.multiply_rates(
+                cell.config, cell.run, entry.rate_factor
             )
-            replay = round(int(batch_size[1]) * entry.replay_percent / 100)
-            # A file may bind the share of random patterns apart, as the
-            # paper does.
-            name = "replay_per_batch"
-            if entry.run == "NR-RD":
-                name = "NR_RD/RandomReplay.replay_per_batch"
-            changed = (*overrides, f"{name} = {replay}")
-            changed_config = self._resolve(gin_file, changed, entry.run)
-            # Where the file has this share itself, it is the plain cell.
-            if changed_config != config:
-                folder += f"_replay_{replay}"
-                overrides, config = changed, changed_config
-        return Cell(folder, gin_file, overrides, entry.run, seed, config)
+            cell = self._change(cell, name, overrides=rates)
+        return cell
 
     def is_finished(self, cell):
         """Whether a cell was run before.
@@ -108,7 +127,7 @@ class Cells:
         """Raises an error where the data of a cell are not at hand."""
         try:
             comparison.check_data(
-                [str(self._gin_dir / cell.gin_file)],
+                self._paths(cell.gin_files),
                 cell.overrides,
                 self._gin_dir,
                 cell.run,
@@ -124,8 +143,9 @@ class Cells:
 
     def run(self, cell, progress=None):
         """Runs a cell, and leaves its results and configuration."""
+        options = {"share_dir": self._share_dir} if self._share_dir else {}
         comparison.run_cell(
-            [str(self._gin_dir / cell.gin_file)],
+            self._paths(cell.gin_files),
             cell.overrides,
             self._gin_dir,
             cell.run,
@@ -134,6 +154,7 @@ class Cells:
             self._data_dir,
             progress,
             cell.config,
+            **options,
         )
 
     def read(self, cell):
@@ -145,13 +166,31 @@ class Cells:
             self.output_dir / cell.folder, cell.run, cell.seed
         )
 
-    def _resolve(self, gin_file, overrides, run):
-        key = gin_file, overrides, run
+    def _change(self, cell, name, gin_files=(), overrides=()):
+        """Adds files or bindings; what they leave as it was is no change."""
+        gin_files = (*cell.gin_files, *gin_files)
+        overrides = (*cell.overrides, *overrides)
+        config = self._resolve(gin_files, overrides, cell.run)
+        if config == cell.config:
+            return cell
+        return dataclasses.replace(
+            cell,
+            folder=f"{cell.folder}_{name}",
+            gin_files=gin_files,
+            overrides=overrides,
+            config=config,
+        )
+
+    def _resolve(self, gin_files, overrides, run):
+        key = gin_files, overrides, run
         if key not in self._configs:
             self._configs[key] = comparison.resolve_config(
-                [str(self._gin_dir / gin_file)], overrides, self._gin_dir, run
+                self._paths(gin_files), overrides, self._gin_dir, run
             )
         return self._configs[key]
+
+    def _paths(self, gin_files):
+        return [str(self._gin_dir / name) for name in gin_files]
 
 
 def reproduce(
@@ -176,20 +215,14 @@ def reproduce(
         command: the command that this is, for the pages of the items.
         progress_factory: builds a `Progress` from a number of runs.
         announce: is called with a line of text for each cell.
-        jobs: cells that run at a time, each in a process of its own; with
-            more than one there is no progress but what is announced.
+        jobs: cells that run at a time, each in a process of its own with its
+            share of the cores; with more than one there is no progress but
+            what is announced.
 
     Yields:
         The page of each item, as text.
     """
-    comparison.check_each_once("seed", seeds)
-    waiting = {
-        item: {
-            entry: [cells.find(entry, seed) for seed in seeds]
-            for entry in item.entries
-        }
-        for item in items
-    }
+    waiting = _find_all(items, cells, seeds)
     to_run = _unfinished(waiting, cells)
     # One after the other: how long the next ones take is not known.
     progress = progress_factory(1) if progress_factory else None
@@ -199,21 +232,63 @@ def reproduce(
     left = dict.fromkeys(to_run)
     announce = announce or (lambda line: None)
     with report.output_folder(cells.output_dir):
-        done = _run_all(cells, to_run, progress, announce, jobs)
+        done = run_all(cells, to_run, progress, announce, jobs)
         for cell in itertools.chain([None], done):
             left.pop(cell, None)
             for item in [i for i in waiting if not _lacks(waiting[i], left)]:
-                results = {
-                    entry: [cells.read(cell) for cell in group]
-                    for entry, group in waiting.pop(item).items()
-                }
-                yield output.write_item(
-                    item,
-                    cells.benchmark_set,
-                    results,
-                    cells.output_dir,
-                    command,
-                )
+                yield _write(item, waiting.pop(item), cells, command)
+
+
+def report_finished(items, cells, seeds, command):
+    """Writes items from cells that are finished, and runs nothing.
+
+    Args:
+        items: the `Item`s.
+        cells: the `Cells`.
+        seeds: integers.
+        command: the command that this is, for the pages of the items.
+
+    Yields:
+        The page of each item of which all is finished, as text.
+
+    Raises:
+        ValueError: at the end, where there are others.
+    """
+    waiting = _find_all(items, cells, seeds)
+    missing = dict.fromkeys(_unfinished(waiting, cells))
+    for item, groups in waiting.items():
+        if not _lacks(groups, missing):
+            yield _write(item, groups, cells, command)
+    if missing:
+        names = [i.name for i in waiting if _lacks(waiting[i], missing)]
+        raise ValueError(
+            f"{', '.join(names)} cannot be written: in {cells.output_dir} "
+            f"there are no results of {', '.join(map(str, missing))}. Leave "
+            "--report_only away to have them run, or choose other items, "
+            "--seeds or --output_dir."
+        )
+
+
+def _find_all(items, cells, seeds):
+    """Returns for each item, for each entry, its cells."""
+    comparison.check_each_once("seed", seeds)
+    return {
+        item: {
+            entry: [cells.find(entry, seed) for seed in seeds]
+            for entry in item.entries
+        }
+        for item in items
+    }
+
+
+def _write(item, groups, cells, command):
+    results = {
+        entry: [cells.read(cell) for cell in group]
+        for entry, group in groups.items()
+    }
+    return output.write_item(
+        item, cells.benchmark_set, results, cells.output_dir, command
+    )
 
 
 def _unfinished(waiting, cells):
@@ -240,7 +315,7 @@ def _lacks(groups, left):
     return any(cell in left for group in groups.values() for cell in group)
 
 
-def _run_all(cells, to_run, progress, announce, jobs):
+def run_all(cells, to_run, progress, announce, jobs):
     """Yields each cell when it is finished."""
     left = len(to_run)
     if jobs == 1 or left < 2:
@@ -252,7 +327,10 @@ def _run_all(cells, to_run, progress, announce, jobs):
         return
     # Not forked: TensorFlow's threads would not come along.
     context = multiprocessing.get_context("spawn")
-    with futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with (
+        _share_of_cores(jobs),
+        futures.ProcessPoolExecutor(jobs, mp_context=context) as pool,
+    ):
         running = {pool.submit(_run, cells, cell): cell for cell in to_run}
         announce(f"cells left: {left}; {jobs} at a time")
         try:
@@ -264,6 +342,27 @@ def _run_all(cells, to_run, progress, announce, jobs):
         finally:
             # An error must not wait for what is not begun.
             pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _share_of_cores(jobs):
+    """Gives processes that start now their part of the cores.
+
+    TensorFlow reads this when it is imported there. What the user has set
+    stays.
+    """
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    names = {
+        name
+        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+        if name not in os.environ
+    }
+    os.environ.update(dict.fromkeys(names, threads))
+    try:
+        yield
+    finally:
+        for name in names:
+            del os.environ[name]
 
 
 def _run(cells, cell, progress=None):

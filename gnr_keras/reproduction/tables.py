@@ -78,12 +78,12 @@ def make_rows(item, benchmark_set, results):
 
 def _make_row(item, panel, entry, benchmark_set, group):
     return Row(
-        benchmark_set.benchmarks[entry.benchmark].title,
+        benchmark_set.title_of(entry),
         panel.test_set,
         entry.label,
         entry.run,
         {
-            measure: [_measure(one, measure, panel.test_set) for one in group]
+            measure: read_measure(group, measure, panel.test_set)
             for measure in item.measures
         },
         {
@@ -104,7 +104,30 @@ def _reported_rows():
     ]
 
 
-def format_markdown(item, benchmark_set, panels, command):
+def read_measure(group, measure, test_set):
+    """Returns a measure of some results.
+
+    Args:
+        group: the results, one dict per seed.
+        measure: "final", "average" or "replay".
+        test_set: "whole" or "growing".
+
+    Returns:
+        One fraction per seed, `None` where undefined.
+    """
+    if measure == "replay":
+        return [results["replay_accuracy"][-1] for results in group]
+    accuracies = [results[f"accuracy_{test_set}"] for results in group]
+    if measure == "final":
+        return [values[-1] for values in accuracies]
+    # `average_accuracy` of the results is that of the whole test set alone.
+    return [
+        None if None in values else evaluation.average_accuracy(values)
+        for values in accuracies
+    ]
+
+
+def format_markdown(item, benchmark_set, panels, command, summary=None):
     """Returns the page of an item, which ends with the command that made it.
 
     Args:
@@ -112,6 +135,8 @@ def format_markdown(item, benchmark_set, panels, command):
         benchmark_set: the `BenchmarkSet` that it ran on.
         panels: its `Row`s, as `make_rows` returns them.
         command: the command.
+        summary: a table to put first, as rows of cells with the header on
+            top, or `None`.
     """
     heading = item.heading
     about = [
@@ -149,15 +174,13 @@ def format_markdown(item, benchmark_set, panels, command):
             if measure in paper.MEASURES:
                 cells.append(str(row.papers[measure] or "-"))
         table.append([*cells, str(row.num_seeds or "-")])
-    return "\n\n".join(
-        (
-            f"# {heading}: {item.title}",
-            " ".join(about),
-            _format_table(table),
-            f"![{item.heading}]({item.name}.png)",
-            f"Made by\n\n    {command}\n",
-        )
-    )
+    parts = [f"# {heading}: {item.title}", " ".join(about)]
+    if summary:
+        parts.append(format_table(summary))
+    parts.append(format_table(table))
+    if item.drawing:
+        parts.append(f"![{item.heading}]({item.name}.png)")
+    return "\n\n".join([*parts, f"Made by\n\n    {command}\n"])
 
 
 def format_csv(item, panels):
@@ -194,23 +217,11 @@ def summarize(values):
     return float(percent.mean()), deviation
 
 
-def _measure(results, measure, test_set):
-    if measure == "replay":
-        return results["replay_accuracy"][-1]
-    accuracies = results[f"accuracy_{test_set}"]
-    if measure == "final":
-        return accuracies[-1]
-    # `average_accuracy` of the results is that of the whole test set alone.
-    if any(accuracy is None for accuracy in accuracies):
-        return None
-    return evaluation.average_accuracy(accuracies)
-
-
 def _format_ours(values):
     return report.format_percent(values, digits=2) if values else "-"
 
 
-def _format_table(table):
+def format_table(table):
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     table.insert(1, ["-" * width for width in widths])
     lines = [

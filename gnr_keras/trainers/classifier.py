@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -72,6 +73,29 @@ class ClassifierTrainer(compiled.CompiledSteps):
                 head, see `gnr_keras.growing.grow_head`.
         """
         self._prepare(model)
+
+    def state(self):
+        """Returns what training changed, as arrays by name."""
+        state = {
+            f"variable_{i}": keras.ops.convert_to_numpy(variable)
+            for i, variable in enumerate(self._variables)
+        }
+        return {"trainings": np.array(self.trainings), **state}
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.trainings = int(state["trainings"])
+        with self._strategy.scope():
+            for i, variable in enumerate(self._variables):
+                variable.assign(state[f"variable_{i}"])
+
+    @property
+    def _variables(self):
+        return [
+            *self.model.variables,
+            *self.feature_optimizer.variables,
+            *self._head_optimizer.variables,
+        ]
 
     def fit_images(self, data, phase, rng, callbacks=(), past_classes=()):
         """Trains the whole network, as in the first experience.

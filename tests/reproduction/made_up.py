@@ -1,8 +1,8 @@
 """Results and items that no experiment made."""
 
-from gnr_keras.reproduction.items import Entry
-from gnr_keras.reproduction.items import Item
-from gnr_keras.reproduction.items import Panel
+from gnr_keras.reproduction.entries import Entry
+from gnr_keras.reproduction.entries import Item
+from gnr_keras.reproduction.entries import Panel
 
 
 def results(run, seed, whole=(0.25, 0.5), growing=(0.75, 0.5)):

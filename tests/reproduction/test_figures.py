@@ -12,6 +12,8 @@ from gnr_keras.reproduction import figures
 from gnr_keras.reproduction import items
 from gnr_keras.reproduction import output
 
+DRAWN = [item.name for item in items.ITEMS.values() if item.drawing]
+
 
 def draw(name, stream="paper"):
     item = items.ITEMS[name]
@@ -45,12 +47,21 @@ def test_runs_have_a_colour_each():
     assert report.run_color("a run of one's own") == "black"
 
 
-@pytest.mark.parametrize("name", items.ITEMS)
-def test_stand_in_is_named_and_has_no_numbers_of_the_paper(name):
-    figure = draw(name, "embedded")
-    assert "embedded stand-in, not the paper's data" in figure.get_suptitle()
+@pytest.mark.parametrize(
+    "stream, stand_in, data",
+    [
+        ("embedded", "embedded stand-in", "embedded stand-in for "),
+        ("photographs", "Fruits-360 / Tiny-ImageNet stand-in", " as "),
+    ],
+)
+@pytest.mark.parametrize("name", DRAWN)
+def test_stand_in_is_named_and_has_no_numbers_of_the_paper(
+    name, stream, stand_in, data
+):
+    figure = draw(name, stream)
+    assert f"{stand_in}, not the paper's data" in figure.get_suptitle()
     for axis in figure.axes:
-        assert "embedded stand-in for" in axis.get_title()
+        assert data in axis.get_title()
         assert not stars(axis)
 
 
@@ -87,6 +98,72 @@ def test_shares_are_drawn_over_the_share():
     assert lines["none"].get_ydata().tolist() == pytest.approx([5, 5])
 
 
+def test_rates_are_drawn_over_their_factor():
+    item = items.ITEMS["rates"]
+    made_up = {
+        entry: [
+            results(
+                entry.run,
+                0,
+                (0.0, entry.rate_factor / (5 if entry.variant else 10)),
+            )
+        ]
+        for entry in item.entries
+    }
+    axes = figures.draw(item, benchmarks.PHOTOGRAPHS, made_up).axes
+    assert [axis.get_title().split("\n")[0] for axis in axes] == [
+        "Fruits-360 as CORe50 NC, AR1",
+        "Fruits-360 as CORe50 NC, one class at a time, AR1",
+        "Fruits-360 as CORe50 NIC-391, AR1",
+    ]
+    for axis in axes:
+        assert axis.get_xscale() == "log"
+        plain, aligned = axis.lines
+        assert plain.get_label() == "NR-GD"
+        assert aligned.get_label() == "NR-GD, aligned"
+        assert aligned.get_linestyle() == "--"
+        factors = [0.316, 0.577, 1, 1.732, 3.16]
+        assert plain.get_xdata().tolist() == factors
+        assert plain.get_ydata().tolist() == pytest.approx(
+            [3.16, 5.77, 10, 17.32, 31.6]
+        )
+        assert aligned.get_ydata()[2] == pytest.approx(20)
+        labels = [label.get_text() for label in axis.get_xticklabels()]
+        assert labels == ["0.316", "0.577", "1", "1.732", "3.16"]
+
+
+def test_quality_is_drawn_over_experiences_where_it_was_measured():
+    item = items.ITEMS["quality"]
+    made_up = {e: [results(e.run, 0)] for e in item.entries}
+    measured = item.entries[1]
+    made_up[measured].clear()
+    for seed, last in enumerate((0.25, 0.75)):
+        made = results("NR-GD", seed)
+        made["generator_quality"] = {
+            # Means over the classes seen: 1, then 0.5 and 1.
+            "accuracy": [[1.0, None], [2 * last, 0.5]],
+            "distance": [[2.0, None], [2.0, 4.0]],
+            "spread": [[None, None], [0.5, 0.5]],
+        }
+        made_up[measured].append(made)
+    figure = figures.draw(item, benchmarks.PAPER, made_up)
+    axes = figure.axes
+    assert len(axes) == 9
+    accuracy, distance, spread = axes[0], axes[3], axes[6]
+    (line,) = accuracy.lines
+    assert line.get_label() == "NR-GD, VAE"
+    assert line.get_xdata().tolist() == [1, 2]
+    assert line.get_ydata().tolist() == pytest.approx([1.0, 0.75])
+    assert accuracy.get_title() == (
+        "CORe50 NC, AR1\naccuracy on generated patterns"
+    )
+    (line,) = distance.lines
+    assert line.get_ydata().tolist() == pytest.approx([2.0, 3.0])
+    (line,) = spread.lines
+    assert line.get_ydata()[1] == 0.5
+    assert not axes[1].lines
+
+
 def test_bars_are_drawn_with_the_papers_numbers():
     nc, nic = draw("table2").axes
     assert [bar.get_height() for bar in nc.patches] == pytest.approx([50] * 4)
@@ -94,6 +171,15 @@ def test_bars_are_drawn_with_the_papers_numbers():
     assert stars(nic)[0] == (0, 52.71)
     labels = [label.get_text() for label in nc.get_xticklabels()]
     assert labels == ["none", "NR-OD", "NR-GD", "NR-RD"]
+    assert nc.get_ylabel() == "final accuracy (%)"
+
+
+def test_baselines_are_told_apart_by_name():
+    """Several methods in one panel: the title names none of them."""
+    nc, *_ = draw("baselines").axes
+    assert nc.get_title() == "CORe50 NC\nwhole test set"
+    labels = [label.get_text() for label in nc.get_xticklabels()]
+    assert labels[:3] == ["naive", "AR1 with SI, none", "AR1, none"]
 
 
 def test_other_methods_have_numbers_and_no_bars():
@@ -109,3 +195,14 @@ def test_an_item_is_three_files(tmp_path):
     assert (tmp_path / "figure99.csv").read_text().startswith("benchmark,")
     png = (tmp_path / "figure99.png").read_bytes()
     assert png.startswith(b"\x89PNG")
+
+
+def test_a_table_alone_is_two_files(tmp_path):
+    item = items.ITEMS["claims"]
+    made_up = {e: [results(e.run, 0)] for e in item.entries}
+    page = output.write_item(item, benchmarks.PAPER, made_up, tmp_path, "x")
+    assert ".png" not in page
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "claims.csv",
+        "claims.md",
+    ]

@@ -45,8 +45,19 @@ def test_every_table_and_figure_of_the_paper_is_there():
         if item.paper_label
     }
     assert ours == LABELS
-    assert set(items.ITEMS) - set(ours) == {"proportion", "isolation", "bounds"}
-    for name in ("isolation", "bounds"):
+    others = set(items.ITEMS) - set(ours)
+    assert others == {
+        "proportion",
+        "isolation",
+        "bounds",
+        "aligned",
+        "generators",
+        "baselines",
+        "rates",
+        "quality",
+        "claims",
+    }
+    for name in others - {"proportion"}:
         assert "ours" in items.ITEMS[name].note
 
 
@@ -136,7 +147,117 @@ def test_proportion_has_four_shares_of_three_kinds_of_data():
     }
 
 
-@pytest.mark.parametrize("stream", ["paper", "embedded"])
+def methods(name):
+    """For each panel its benchmark, test set, and runs with their variants."""
+    return [
+        (
+            *{entry.benchmark for entry in panel.entries},
+            panel.test_set,
+            [(entry.run, entry.variant) for entry in panel.entries],
+        )
+        for panel in items.ITEMS[name].panels
+    ]
+
+
+SMALL = ["core50_nc", "core50_nc_single", "core50_nic391"]
+
+
+def test_aligned_has_each_run_twice():
+    def twice(runs):
+        return [(run, variant) for run in runs for variant in (None, "aligned")]
+
+    assert methods("aligned") == [
+        *((benchmark, "whole", twice(ALL)) for benchmark in SMALL),
+        ("imagenet1000_nc", "growing", twice(MAIN)),
+    ]
+
+
+def test_generators_are_compared_under_both_signs():
+    expected = [
+        ("none", None),
+        ("PR-GD", None),
+        ("NR-GD", None),
+        ("PR-GD", "gaussian"),
+        ("NR-GD", "gaussian"),
+    ]
+    assert methods("generators") == [(b, "whole", expected) for b in SMALL]
+    assert "replay" in items.ITEMS["generators"].measures
+    expected = [expected[1], expected[2], expected[4]]
+    assert methods("quality") == [(b, "whole", expected) for b in SMALL]
+
+
+def test_baselines_are_simpler_methods_and_bounds():
+    naive, si = ("none", "naive"), ("none", "si")
+    none, negative, original = ("none", None), ("NR-GD", None), ("PR-OD", None)
+    ncm, slda, bound = ("none", "ncm"), ("none", "slda"), ("cumulative", None)
+    some = [naive, none, negative, original, ncm, slda]
+    assert methods("baselines") == [
+        (
+            "core50_nc",
+            "whole",
+            [naive, si, none, negative, original, ncm, slda, bound],
+        ),
+        ("core50_nc_single", "whole", some),
+        ("core50_nic391", "whole", some),
+        ("imagenet1000_nc", "growing", [none, negative, ncm, slda, bound]),
+    ]
+
+
+def test_rates_have_five_factors_with_and_without_aligned_norms():
+    for panel, benchmark in zip(
+        items.ITEMS["rates"].panels, SMALL, strict=True
+    ):
+        found = {}
+        for entry in panel.entries:
+            assert (entry.benchmark, entry.run) == (benchmark, "NR-GD")
+            found.setdefault(entry.variant, []).append(entry.rate_factor)
+        factors = [0.316, 0.577, 1, 1.732, 3.16]
+        assert found == {None: factors, "aligned": factors}
+
+
+def test_claims_are_about_entries_of_their_item():
+    item = items.ITEMS["claims"]
+    texts = {}
+    for claim in item.claims:
+        assert {claim.entry, claim.other} <= set(item.entries)
+        assert claim.entry.benchmark == claim.other.benchmark
+        texts.setdefault(claim.entry.benchmark, []).append(str(claim))
+        large = claim.entry.benchmark == "imagenet1000_nc"
+        measured = ("average", "growing") if large else ("final", "whole")
+        assert (claim.measure, claim.test_set) == measured
+    aligned = "NR-GD, aligned >= NR-GD"
+    assert texts == {
+        "core50_nc": [
+            "NR-GD >= none + 5",
+            "NR-GD >= PR-GD - 1",
+            "NR-GD >= PR-OD - 3",
+            aligned,
+        ],
+        "core50_nc_single": [
+            "NR-GD >= none + 8",
+            "NR-GD >= PR-GD",
+            "NR-RD >= none",
+            aligned,
+        ],
+        "core50_nic391": [
+            "NR-GD >= none + 8",
+            "NR-GD >= PR-GD",
+            "NR-GD >= PR-OD - 5",
+            aligned,
+        ],
+        "imagenet1000_nc": ["NR-GD >= none - 0.5", "NR-GD >= PR-GD", aligned],
+    }
+
+
+def test_labels_say_what_is_changed():
+    entry = items.Entry("core50_nc", "NR-GD", "aligned", rate_factor=0.316)
+    assert entry.label == "NR-GD, aligned, rates x 0.316"
+    assert entry.method == "NR-GD, aligned"
+    entry = items.Entry("core50_nc", "none", "ncm", name="nearest class mean")
+    assert entry.label == "nearest class mean"
+
+
+@pytest.mark.parametrize("stream", benchmarks.STREAMS)
 def test_runs_and_benchmarks_exist(stream):
     known = benchmarks.STREAMS[stream].benchmarks
     for item in items.ITEMS.values():
@@ -177,7 +298,7 @@ def test_headings_are_the_papers():
 
 def test_description_says_what_each_item_needs():
     lines = items.describe(benchmarks.PAPER).splitlines()
-    assert len(lines) == len(items.ITEMS) == 14
+    assert len(lines) == len(items.ITEMS) == 20
     assert lines[0] == (
         "figure1     PR-GD against NR-GD on both NC benchmarks. Needs, per "
         "seed: 2 runs on CORe50 NC, AR1; 2 runs on ImageNet-1000 NC, AR1"
@@ -185,3 +306,8 @@ def test_description_says_what_each_item_needs():
     assert "1 run on embedded stand-in for ImageNet-1000 NC, AR1" in (
         items.describe(benchmarks.EMBEDDED)
     )
+    lines = items.describe(benchmarks.PHOTOGRAPHS).splitlines()
+    (baselines,) = [line for line in lines if line.startswith("baselines")]
+    assert "5 runs on Fruits-360 as CORe50 NC, AR1; " in baselines
+    assert "1 run on Fruits-360 as CORe50 NC, NCM" in baselines
+    assert "1 run on Tiny-ImageNet as ImageNet-1000 NC, SLDA" in baselines

@@ -3,7 +3,7 @@
 import pytest
 
 from gnr_keras.reproduction import paper
-from gnr_keras.reproduction.items import Entry
+from gnr_keras.reproduction.entries import Entry
 
 # Rows: method, CORe50, ImageNet-1000.
 TABLE_1 = r"""
@@ -81,6 +81,9 @@ def test_other_methods_are_those_of_table_3():
         (Entry("imagenet1000_nc", "none"), "average", "whole"),
         # Another share of replay than that of the table.
         (Entry("core50_nc", "NR-GD", replay_percent=10), "final", "whole"),
+        # Other methods and rates.
+        (Entry("core50_nc", "NR-GD", "aligned"), "final", "whole"),
+        (Entry("core50_nc", "NR-GD", rate_factor=1), "final", "whole"),
     ],
 )
 def test_what_the_paper_does_not_print_is_not_there(entry, measure, test_set):

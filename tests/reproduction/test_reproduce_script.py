@@ -94,6 +94,20 @@ def test_second_time_nothing_runs(finished):
     assert path.read_bytes() == before
 
 
+def test_report_is_written_without_running(finished):
+    output_dir, arguments, _ = finished
+    before = (output_dir / "table3.csv").read_bytes()
+    (output_dir / "table3.csv").unlink()
+    result = reproduce(*arguments, "--report_only")
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert (output_dir / "table3.csv").read_bytes() == before
+    arguments = [a for a in arguments if a != "--quick"]
+    result = reproduce(*arguments, "--seeds=0,1", "--report_only")
+    assert result.returncode == 1
+    assert "no results of embedded_nc_large/PR-OD/seed_1." in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_results_of_other_bindings_are_refused(finished):
     _, arguments, _ = finished
     result = reproduce(*arguments, bindings=(*TINY, "memory_size = 61"))
@@ -121,6 +135,12 @@ def test_list_names_every_item():
         "proportion",
         "isolation",
         "bounds",
+        "aligned",
+        "generators",
+        "baselines",
+        "rates",
+        "quality",
+        "claims",
     ]
 
 

@@ -1,6 +1,7 @@
 """Tests of cells: shared, skipped, refused. No experiment runs here."""
 
 import json
+import os
 import pathlib
 
 import gin
@@ -12,9 +13,19 @@ from gnr_keras import report
 from gnr_keras.reproduction import benchmarks
 from gnr_keras.reproduction import items
 from gnr_keras.reproduction import running
-from gnr_keras.reproduction.items import Entry
+from gnr_keras.reproduction.entries import Entry
 
 GIN = pathlib.Path(__file__).parent.parent.parent / "gin"
+
+
+RATES = [
+    "Learner.following = @following/Phase()\n",
+    "NR_GD/Learner.following = @own/Phase()\n",
+    "following/Phase.learning_rate_features = 0.5\n",
+    "following/Phase.learning_rate_head = 0.5\n",
+    "own/Phase.learning_rate_features = 5e-05\n",
+    "own/Phase.learning_rate_head = 0.001\n",
+]
 
 
 @pytest.fixture
@@ -24,9 +35,11 @@ def calls(monkeypatch):
 
     def resolve(gin_files, overrides, gin_dir, name):
         values = dict(binding.split(" = ") for binding in overrides)
-        (gin_file,) = gin_files
-        lines = [f"# {pathlib.Path(gin_file).name}\n"]
-        lines.append("ClassifierTrainer.batch_size = 128\n")
+        lines = [f"# {pathlib.Path(gin_file).name}\n" for gin_file in gin_files]
+        lines += ["ClassifierTrainer.batch_size = 128\n"]
+        # Those of the run are not those of all others.
+        if name == "NR-GD":
+            lines += RATES
         return "".join(lines + [f"{k} = {v}\n" for k, v in values.items()])
 
     def check_data(gin_files, overrides, gin_dir, name, data_dir, progress):
@@ -34,12 +47,14 @@ def calls(monkeypatch):
             raise OSError("no frames")
 
     def run_cell(
-        gin_files, overrides, gin_dir, name, seed, output_dir, *others
+        gin_files, overrides, gin_dir, name, seed, output_dir, *others, **shared
     ):
         data_dir, progress, config = others
         if data_dir == "no ImageNet" and "imagenet" in str(gin_files):
             raise OSError("no data")
-        made.append((pathlib.Path(output_dir).name, name, seed))
+        made.append(
+            (pathlib.Path(output_dir).name, name, seed, *shared.items())
+        )
         report.write_results(output_dir, results(name, seed), "", config)
 
     monkeypatch.setattr(comparison, "resolve_config", resolve)
@@ -55,9 +70,16 @@ def reproduce(tmp_path, names, seeds=(0,), stream="paper", **options):
         tmp_path,
         options.pop("bindings", ()),
         options.pop("data_dir", None),
+        options.pop("share_dir", None),
     )
     found = items.find_items(names)
     return list(running.reproduce(found, cells, seeds, "x", **options))
+
+
+def report_finished(tmp_path, names, seeds=(0,)):
+    cells = running.Cells(benchmarks.PAPER, GIN, tmp_path)
+    found = items.find_items(names)
+    yield from running.report_finished(found, cells, seeds, "x")
 
 
 def test_items_share_cells(tmp_path, calls):
@@ -181,6 +203,113 @@ def test_share_that_the_file_has_is_its_plain_cell(tmp_path):
     gin.clear_config()
 
 
+def test_variant_is_a_file_after_the_benchmarks(tmp_path, calls):
+    cells = running.Cells(benchmarks.PAPER, GIN, tmp_path, ["a.b = 1"])
+    cell = cells.find(Entry("core50_nc", "NR-GD", "aligned"), 2)
+    assert str(cell) == "core50_nc_aligned/NR-GD/seed_2"
+    assert cell.gin_files == ("core50_nc.gin", "variants/aligned.gin")
+    assert cell.overrides == ("a.b = 1",)
+    assert cell.config.startswith("# core50_nc.gin\n# aligned.gin\n")
+
+
+def test_variant_that_the_file_is_is_its_plain_cell(tmp_path):
+    """On the real files: embedded ones align, the paper's AR1 has SI."""
+    embedded = running.Cells(benchmarks.EMBEDDED, GIN, tmp_path)
+    aligned = Entry("core50_nc", "NR-GD", "aligned")
+    assert embedded.find(aligned, 0).folder == "embedded_nc"
+    papers = running.Cells(benchmarks.PAPER, GIN, tmp_path)
+    assert papers.find(aligned, 0).folder == "core50_nc_aligned"
+    assert papers.find(Entry("core50_nc", "none", "si"), 0).folder == (
+        "core50_nc"
+    )
+    gin.clear_config()
+
+
+def test_rates_are_those_of_the_runs_later_experiences(tmp_path, calls):
+    cells = running.Cells(benchmarks.PAPER, GIN, tmp_path)
+    cell = cells.find(Entry("core50_nc", "NR-GD", rate_factor=0.316), 0)
+    assert str(cell) == "core50_nc_rate_x0.32/NR-GD/seed_0"
+    assert cell.overrides == (
+        "own/Phase.learning_rate_features = 1.58e-05",
+        "own/Phase.learning_rate_head = 0.000316",
+    )
+    entry = Entry("core50_nc", "NR-GD", "aligned", rate_factor=1.732)
+    cell = cells.find(entry, 0)
+    assert str(cell) == "core50_nc_aligned_rate_x1.73/NR-GD/seed_0"
+    assert cell.gin_files == ("core50_nc.gin", "variants/aligned.gin")
+    with pytest.raises(ValueError, match="'none' cannot be multiplied"):
+        cells.find(Entry("core50_nc", "none", rate_factor=2), 0)
+
+
+def test_factor_1_is_the_plain_cell(tmp_path):
+    """On the real files, in which each run has rates of its own or not."""
+    for stream, head in (("photographs", "NR_GD_following"), ("paper", "")):
+        cells = running.Cells(benchmarks.STREAMS[stream], GIN, tmp_path)
+        plain = cells.find(Entry("core50_nc", "NR-GD"), 0)
+        same = cells.find(Entry("core50_nc", "NR-GD", rate_factor=1), 0)
+        assert same == plain
+        other = cells.find(Entry("core50_nc", "NR-GD", rate_factor=2), 0)
+        phase = head or "following"
+        name = f"\n{phase}/Phase.learning_rate_head = "
+        before, after = (
+            float(cell.config.split(name)[1].split()[0])
+            for cell in (plain, other)
+        )
+        assert after == pytest.approx(2 * before)
+    gin.clear_config()
+
+
+def test_cells_share_a_folder_where_one_is_given(tmp_path, calls):
+    reproduce(tmp_path, ["table3"], share_dir="shared")
+    shared = ("share_dir", "shared")
+    assert calls == [("imagenet1000_nc", "PR-OD", 0, shared)]
+
+
+def test_items_are_written_again_from_finished_cells(tmp_path, calls):
+    (page,) = reproduce(tmp_path, ["table3"])
+    calls.clear()
+    for path in tmp_path.glob("table3.*"):
+        path.unlink()
+    assert list(report_finished(tmp_path, ["table3"])) == [page]
+    assert (tmp_path / "table3.png").exists()
+    assert not calls
+
+
+def test_what_is_not_finished_is_named_and_not_run(tmp_path, calls):
+    reproduce(tmp_path, ["figure7"])
+    calls.clear()
+    pages = report_finished(tmp_path, ["figure8", "figure7"])
+    # What can be written is.
+    assert next(pages).startswith("# Figure 7")
+    with pytest.raises(ValueError) as caught:
+        next(pages)
+    assert "figure8 cannot be written" in str(caught.value)
+    assert (
+        "no results of core50_nc/NR-OD/seed_0, core50_nc/NR-RD/seed_0. Leave "
+        "--report_only away" in str(caught.value)
+    )
+    assert not calls
+    assert not (tmp_path / "figure8.md").exists()
+
+
+def test_report_of_another_configuration_is_refused(tmp_path, calls):
+    reproduce(tmp_path, ["table3"], bindings=("a.b = 1",))
+    with pytest.raises(ValueError, match="- a.b = 1"):
+        list(report_finished(tmp_path, ["table3"]))
+
+
+def test_processes_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "5")
+    with running._share_of_cores(3):
+        assert os.environ["TF_NUM_INTRAOP_THREADS"] == "2"
+        # The user knows better.
+        assert os.environ["TF_NUM_INTEROP_THREADS"] == "5"
+    assert "TF_NUM_INTRAOP_THREADS" not in os.environ
+    assert os.environ["TF_NUM_INTEROP_THREADS"] == "5"
+
+
 def test_values_of_other_runs_make_no_other_experiment():
     def resolve(run, *overrides):
         name = "NR_RD/RandomReplay.replay_per_batch"
@@ -194,7 +323,7 @@ def test_values_of_other_runs_make_no_other_experiment():
     gin.clear_config()
 
 
-@pytest.mark.parametrize("stream", ["paper", "embedded"])
+@pytest.mark.parametrize("stream", benchmarks.STREAMS)
 def test_every_cell_has_a_configuration(stream, tmp_path):
     """On the real files: nothing that an item needs is unknown to gin."""
     cells = running.Cells(benchmarks.STREAMS[stream], GIN, tmp_path)

@@ -1,0 +1,217 @@
+"""Tables and figures that the paper has not: what else there is to know."""
+
+from gnr_keras.reproduction.entries import Claim
+from gnr_keras.reproduction.entries import Entry
+from gnr_keras.reproduction.entries import Item
+from gnr_keras.reproduction.entries import Panel
+
+RATE_FACTORS = (0.316, 0.577, 1, 1.732, 3.16)
+
+_SMALL = ("core50_nc", "core50_nc_single", "core50_nic391")
+_LARGE = "imagenet1000_nc"
+_MAIN = ("none", "PR-OD", "PR-GD", "NR-GD")
+_ALL = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
+
+
+def _plain_and_aligned(benchmark, runs, test_set="whole"):
+    return Panel(
+        tuple(
+            Entry(benchmark, run, variant)
+            for run in runs
+            for variant in (None, "aligned")
+        ),
+        test_set,
+    )
+
+
+def _gaussian(benchmark, run):
+    name = f"{run}, Gaussian"
+    return Entry(benchmark, run, "gaussian", name=name, style="--")
+
+
+def _generators(benchmark):
+    return Panel(
+        (
+            Entry(benchmark, "none"),
+            Entry(benchmark, "PR-GD", name="PR-GD, VAE"),
+            Entry(benchmark, "NR-GD", name="NR-GD, VAE"),
+            _gaussian(benchmark, "PR-GD"),
+            _gaussian(benchmark, "NR-GD"),
+        )
+    )
+
+
+def _qualities(benchmark):
+    return Panel(
+        (
+            Entry(benchmark, "PR-GD", name="PR-GD, VAE"),
+            Entry(benchmark, "NR-GD", name="NR-GD, VAE"),
+            _gaussian(benchmark, "NR-GD"),
+        )
+    )
+
+
+_BASELINES = {
+    "naive": ("none", "naive", "naive"),
+    "SI": ("none", "si", "AR1 with SI, none"),
+    "none": ("none", None, "AR1, none"),
+    "NR-GD": ("NR-GD", None, "AR1, NR-GD"),
+    "PR-OD": ("PR-OD", None, "AR1, PR-OD"),
+    "NCM": ("none", "ncm", "nearest class mean"),
+    "SLDA": ("none", "slda", "SLDA"),
+    "cumulative": ("cumulative", None, "cumulative"),
+}
+
+
+def _baselines(benchmark, names, test_set="whole"):
+    entries = []
+    for run, variant, name in map(_BASELINES.get, names):
+        entries.append(Entry(benchmark, run, variant, name=name))
+    return Panel(tuple(entries), test_set)
+
+
+def _rates(benchmark):
+    return Panel(
+        tuple(
+            Entry(
+                benchmark,
+                "NR-GD",
+                variant,
+                rate_factor=factor,
+                style="--" if variant else "-",
+            )
+            for variant in (None, "aligned")
+            for factor in RATE_FACTORS
+        )
+    )
+
+
+def _claim(benchmark, run, other, by=0.0):
+    """A claim in what the paper measures: on the large one, the average."""
+    large = benchmark == _LARGE
+    return Claim(
+        Entry(benchmark, *run),
+        Entry(benchmark, *other),
+        by,
+        "average" if large else "final",
+        "growing" if large else "whole",
+    )
+
+
+_CLAIMS = (
+    *(
+        _claim(benchmark, (run,), (other,), by)
+        for benchmark, run, other, by in (
+            ("core50_nc", "NR-GD", "none", 5.0),
+            ("core50_nc", "NR-GD", "PR-GD", -1.0),
+            ("core50_nc", "NR-GD", "PR-OD", -3.0),
+            ("core50_nc_single", "NR-GD", "none", 8.0),
+            ("core50_nc_single", "NR-GD", "PR-GD", 0.0),
+            ("core50_nc_single", "NR-RD", "none", 0.0),
+            ("core50_nic391", "NR-GD", "none", 8.0),
+            ("core50_nic391", "NR-GD", "PR-GD", 0.0),
+            ("core50_nic391", "NR-GD", "PR-OD", -5.0),
+            (_LARGE, "NR-GD", "none", -0.5),
+            (_LARGE, "NR-GD", "PR-GD", 0.0),
+        )
+    ),
+    *(
+        _claim(benchmark, ("NR-GD", "aligned"), ("NR-GD",))
+        for benchmark in (*_SMALL, _LARGE)
+    ),
+)
+
+
+def _panels_of(claims):
+    """Each entry once, one panel per benchmark."""
+    panels = {}
+    for claim in claims:
+        key = claim.entry.benchmark, claim.test_set
+        panels.setdefault(key, []).extend((claim.other, claim.entry))
+    return tuple(
+        Panel(tuple(dict.fromkeys(entries)), test_set)
+        for (_, test_set), entries in panels.items()
+    )
+
+
+MORE_ITEMS = (
+    Item(
+        "aligned",
+        "With and without aligned norms of the head's rows",
+        (
+            *(_plain_and_aligned(benchmark, _ALL) for benchmark in _SMALL),
+            _plain_and_aligned(_LARGE, _MAIN, "growing"),
+        ),
+        drawing="bars",
+        note="This figure is ours; the paper does not align norms.",
+    ),
+    Item(
+        "generators",
+        "The conditional VAE and a Gaussian of each class",
+        tuple(map(_generators, _SMALL)),
+        measures=("final", "average", "replay"),
+        note="This figure is ours; the paper has no Gaussian.",
+    ),
+    Item(
+        "baselines",
+        "AR1 among simpler methods and bounds",
+        (
+            _baselines("core50_nc", _BASELINES),
+            *(
+                _baselines(
+                    benchmark,
+                    ("naive", "none", "NR-GD", "PR-OD", "NCM", "SLDA"),
+                )
+                for benchmark in _SMALL[1:]
+            ),
+            _baselines(
+                _LARGE,
+                ("none", "NR-GD", "NCM", "SLDA", "cumulative"),
+                "growing",
+            ),
+        ),
+        drawing="bars",
+        note=(
+            "This figure is ours. The nearest class mean and SLDA train in "
+            "the first experience alone."
+        ),
+    ),
+    Item(
+        "rates",
+        "How much NR-GD depends on its learning rates",
+        tuple(map(_rates, _SMALL)),
+        drawing="rates",
+        measures=("final",),
+        summary="rates",
+        note=(
+            "This figure is ours. Both rates of the later experiences are "
+            "multiplied by the factor."
+        ),
+    ),
+    Item(
+        "quality",
+        "What generators make, over experiences",
+        tuple(map(_qualities, _SMALL)),
+        drawing="quality",
+        measures=("final", "replay"),
+        summary="quality",
+        note=(
+            "This figure is ours. Distance is that to the nearest real "
+            "pattern, spread the deviation of patterns, both in units of "
+            "those among real ones."
+        ),
+    ),
+    Item(
+        "claims",
+        "What must hold",
+        _panels_of(_CLAIMS),
+        drawing=None,
+        summary="claims",
+        claims=_CLAIMS,
+        note=(
+            "This table is ours. Claims are about means over seeds: of final "
+            "accuracy on the whole test set, on the large NC benchmark of "
+            "average accuracy on the classes seen so far."
+        ),
+    ),
+)

@@ -1,0 +1,103 @@
+"""What learners of one stream have in common, in a folder."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+
+import numpy as np
+
+
+class SharedStart:
+    """A first experience, and latents of the front that came of it.
+
+    Learners in other processes may use the folder at the same time: what one
+    of them computes, the others wait for. A file gets its name when it is
+    whole, so that a process may end at any moment.
+
+    Args:
+        folder: a folder; it is made where there is none.
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def state(self, compute):
+        """Returns the state after the first experience.
+
+        Args:
+            compute: returns it where it is not there yet.
+
+        Returns:
+            The arrays by name, and whether they were there.
+        """
+        path = self.folder / "first_experience.npz"
+        with self._locked(path):
+            if path.exists():
+                with np.load(path) as file:
+                    return dict(file), True
+            state = compute()
+            with self._completed(path) as part, open(part, "wb") as file:
+                np.savez(file, **state)
+        return state, False
+
+    def latents(self, key, shape, compute):
+        """Returns latents, mapped from a file.
+
+        Args:
+            key: names the images.
+            shape: shape of their latents.
+            compute: fills an array with them where they are not there yet.
+        """
+        path = self.folder / f"latents_{key}.npy"
+        with self._locked(path):
+            if not path.exists():
+                with self._completed(path) as part:
+                    compute(
+                        np.lib.format.open_memmap(part, "w+", np.float16, shape)
+                    )
+        return np.load(path, mmap_mode="r")
+
+    @contextlib.contextmanager
+    def _locked(self, path):
+        # The system unlocks the file of a process that ends.
+        with open(f"{path}.lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def _completed(self, path):
+        part = f"{path}.part"
+        yield part
+        os.replace(part, path)
+
+
+def make_key(**parts):
+    """Returns a name for what the parts come to.
+
+    Args:
+        **parts: arrays, or configurations of Keras.
+    """
+    digest = hashlib.sha256()
+    for name, part in sorted(parts.items()):
+        digest.update(name.encode())
+        if isinstance(part, np.ndarray):
+            header = f"{part.dtype}{part.shape}"
+            digest.update(header.encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+        else:
+            # Names count how many there were before.
+            text = json.dumps(_unnamed(part), sort_keys=True, default=repr)
+            digest.update(text.encode())
+    return digest.hexdigest()[:32]
+
+
+def _unnamed(config):
+    if isinstance(config, dict):
+        return {k: _unnamed(v) for k, v in config.items() if k != "name"}
+    if isinstance(config, list | tuple):
+        return [_unnamed(part) for part in config]
+    return config

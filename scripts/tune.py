@@ -1,0 +1,85 @@
+"""Chooses hyper-parameters, on an order and a part that are not reported.
+
+python scripts/tune.py --gin_file=fruits360_nc.gin --data_dir=<folder>
+"""
+
+import functools
+import os
+import pathlib
+import shlex
+import sys
+import warnings
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from gnr_keras import gin_bindings
+from gnr_keras import progress
+from gnr_keras.reproduction import tuning
+
+_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
+
+_GIN_FILE = flags.DEFINE_string(
+    "gin_file", None, f"One of {', '.join(tuning.PLANS)}.", required=True
+)
+_RUNS = flags.DEFINE_list("runs", None, "Runs to tune. Default: all planned.")
+_JOBS = flags.DEFINE_integer(
+    "jobs", 1, "Runs at a time, which share the cores.", lower_bound=1
+)
+_OUTPUT_DIR = flags.DEFINE_string(
+    "output_dir", "runs/tuning", "Folder of the results."
+)
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder of the data sets. Default: that of TFDS."
+)
+_CACHE_DIR = flags.DEFINE_string(
+    "share_dir", None, "Folder in which runs share what they have in common."
+)
+_REPORT_ONLY = flags.DEFINE_bool(
+    "report_only", False, "Run nothing; write the page of what is finished."
+)
+
+
+def main(argv):
+    # For people, who need no line of code.
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    if len(argv) > 1:
+        sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
+    try:
+        trials = tuning.Trials(
+            tuning.find_plan(_GIN_FILE.value),
+            _GIN_DIR,
+            _OUTPUT_DIR.value,
+            _DATA_DIR.value,
+            _CACHE_DIR.value,
+        )
+        if not _REPORT_ONLY.value:
+            tuning.tune(
+                trials,
+                _RUNS.value,
+                functools.partial(progress.ConsoleProgress, sys.stderr),
+                functools.partial(print, file=sys.stderr, flush=True),
+                _JOBS.value,
+            )
+        print(tuning.write_page(trials, _command(trials.plan)))
+    except (ValueError, TypeError, OSError) as error:
+        logging.debug("The error came from here:", exc_info=True)
+        notes = getattr(error, "__notes__", [])
+        sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
+
+
+def _command(plan):
+    """Returns what makes the whole page, in however many steps it was made.
+
+    Where the data lie is left out: the page may be read elsewhere.
+    """
+    command = ["python", "scripts/tune.py", f"--gin_file={plan.gin_file}"]
+    command.append(f"--output_dir={_OUTPUT_DIR.value}")
+    return f"{shlex.join(command)} --data_dir=<folder>"
+
+
+if __name__ == "__main__":
+    app.run(main)
