@@ -18,22 +18,33 @@ _RANGES = {
     "sigmoid": (0.0, 1.0),
     "tanh": (-1.0, 1.0),
 }
-# Patterns decoded at once by `generate`.
-_GENERATE_BATCH = 256
+# Patterns worked on at once where nothing is trained.
+_SLICE = 256
 
 
 @keras.saving.register_keras_serializable(package="gnr_keras")
 class ConditionalVAE(keras.Model):
     """A conditional VAE for latents, or for raw images.
 
+    It learns how patterns differ from the mean of their class; the means
+    themselves are counted, by `adapt`. So what it makes of a class has the
+    right mean from the first step on, however short its training is, and
+    keeps it: generated patterns never enter a mean.
+
     The encoder is `q(z | x, y)`: a pointwise convolution, as many halvings as
     a map larger than 8x8 needs, and a dense layer. The decoder `p(x | z, y)`
-    mirrors it, and adds an offset per class and channel before the output
+    mirrors it, sees the mean too, and adds to it before the output
     activation. There is no wide spatial convolution: on 8x8x512 latents a
     step costs less than one of MobileNetV1's classifier.
 
-    There is no normalisation layer either, so nothing but the trainable
-    weights can move.
+    The mean of patterns that are often zero is nowhere zero: blurred. A
+    classifier sees that at once, and then learns "real against generated"
+    instead of classes. So the loss has a term that the paper does not have:
+    the features that the classifier computes of a pattern and of its
+    reconstruction shall be the same.
+
+    There is no normalisation layer, so nothing but the trainable weights can
+    move in training.
 
     Args:
         data_shape: shape of a pattern, `(height, width, channels)` or
@@ -44,9 +55,16 @@ class ConditionalVAE(keras.Model):
         hidden: units of the dense layers.
         beta: weight of the KL divergence.
         eta: weight of the auxiliary classification.
+        feature_weight: weight of the difference in the classifier's features.
+        classifier_every: the classifier looks at every so-many-th pattern of
+            a batch; it takes most of the time of a step.
         output_activation: range of the data: "relu6" for MobileNet's
             latents, "relu", "sigmoid" for images in [0, 1], "linear".
         seed: seed of the initial weights.
+
+    Attributes:
+        class_means: mean pattern of each class, zero where there was none.
+        class_counts: patterns that it was counted from.
 
     Example:
 
@@ -64,6 +82,8 @@ class ConditionalVAE(keras.Model):
         hidden=256,
         beta=0.1,
         eta=0.01,
+        feature_weight=1.0,
+        classifier_every=2,
         output_activation="relu6",
         seed=0,
         name="generator",
@@ -83,6 +103,8 @@ class ConditionalVAE(keras.Model):
             "hidden": hidden,
             "beta": beta,
             "eta": eta,
+            "feature_weight": feature_weight,
+            "classifier_every": classifier_every,
             "output_activation": output_activation,
             "seed": seed,
         }
@@ -93,6 +115,7 @@ class ConditionalVAE(keras.Model):
             "reconstruction": 1.0,
             "kl": beta,
             "classification": eta,
+            "features": feature_weight,
         }
         encoder = _build_encoder(data_shape, num_classes, z_dim, width, hidden)
         decoder = _build_decoder(
@@ -100,6 +123,18 @@ class ConditionalVAE(keras.Model):
         )
         self.encoder = cloning.clone(encoder, 2 * seed, keep_weights=False)
         self.decoder = cloning.clone(decoder, 2 * seed + 1, keep_weights=False)
+        self.class_means = self.add_weight(
+            shape=(num_classes, *data_shape),
+            initializer="zeros",
+            trainable=False,
+            name="class_means",
+        )
+        self.class_counts = self.add_weight(
+            shape=(num_classes,),
+            initializer="zeros",
+            trainable=False,
+            name="class_counts",
+        )
         self._decode_batch = tf.function(
             self._decode_batch,
             input_signature=[
@@ -109,16 +144,38 @@ class ConditionalVAE(keras.Model):
         )
         self.built = True
 
+    def adapt(self, x, labels):
+        """Takes real patterns into the means of their classes.
+
+        Args:
+            x: patterns; they may be a file that is mapped into memory, of
+                which a slice at a time is read.
+            labels: their classes.
+        """
+        labels = np.asarray(labels)
+        means = np.array(ops.convert_to_numpy(self.class_means))
+        counts = np.array(ops.convert_to_numpy(self.class_counts))
+        for start in range(0, len(labels), _SLICE):
+            part = slice(start, start + _SLICE)
+            patterns = np.asarray(x[part], np.float32)
+            for label in np.unique(labels[part]):
+                new = patterns[labels[part] == label]
+                counts[label] += len(new)
+                difference = (new - means[label]).sum(axis=0)
+                means[label] += difference / counts[label]
+        self.class_means.assign(means)
+        self.class_counts.assign(counts)
+
     def encode(self, x, labels):
         """Returns mean and log variance of `q(z | x, y)`."""
-        x = ops.convert_to_tensor(x, "float32")
+        x = ops.convert_to_tensor(x, "float32") - self._means_of(labels)
         encoded = self.encoder([x, self._one_hot(labels)])
         return ops.split(encoded, 2, axis=-1)
 
     def decode(self, z, labels):
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
-        return self.decoder([z, self._one_hot(labels)])
+        return self.decoder([z, self._one_hot(labels), self._means_of(labels)])
 
     def call(self, inputs, training=None):
         """Reconstructs patterns, given as `(x, labels)`, without noise."""
@@ -127,33 +184,41 @@ class ConditionalVAE(keras.Model):
         return self.decode(mean, labels)
 
     def compute_losses(self, x, labels, noise, classifier=None):
-        """The three terms of the generator's loss, one value per pattern.
+        """The terms of the generator's loss, one value per pattern.
 
         Args:
             x: patterns.
             labels: their classes.
             noise: standard normal, of shape `(patterns, z_dim)`.
-            classifier: model from patterns to logits, for the auxiliary
-                classification of the reconstructions. It is called in
-                inference mode, so that its statistics stay as they are.
+            classifier: model from patterns to features and logits. It is
+                called in inference mode, so that its statistics stay as they
+                are.
 
         Returns:
             A dict: "reconstruction" (squared error, mean over units), "kl"
-            (mean over z) and "classification" (nats; zero without a
-            classifier).
+            (mean over z), and of every `classifier_every`-th pattern
+            "classification" of the reconstruction (nats) and "features"
+            (squared error, mean over features); without a classifier, both
+            are zero.
         """
+        x = ops.convert_to_tensor(x, "float32")
         mean, log_variance = self.encode(x, labels)
         z = mean + ops.exp(0.5 * log_variance) * noise
         reconstruction = self.decode(z, labels)
         if classifier is None:
-            classification = ops.zeros(ops.shape(x)[:1])
+            classification = features = ops.zeros(ops.shape(x)[:1])
         else:
-            logits = classifier(reconstruction, training=False)
+            shown = slice(None, None, self._settings["classifier_every"])
+            wanted, _ = classifier(x[shown], training=False)
+            found, logits = classifier(reconstruction[shown], training=False)
+            labels = ops.convert_to_tensor(labels)[shown]
             classification = losses.cross_entropy(labels, logits)
+            features = losses.squared_error(ops.stop_gradient(wanted), found)
         return {
             "reconstruction": losses.squared_error(x, reconstruction),
             "kl": losses.kl_to_standard_normal(mean, log_variance),
             "classification": classification,
+            "features": features,
         }
 
     def generate(self, labels, seed):
@@ -178,8 +243,8 @@ class ConditionalVAE(keras.Model):
             (len(labels), self.z_dim), dtype=np.float32
         )
         patterns = np.empty((len(labels), *self.data_shape), np.float16)
-        for start in range(0, len(labels), _GENERATE_BATCH):
-            part = slice(start, start + _GENERATE_BATCH)
+        for start in range(0, len(labels), _SLICE):
+            part = slice(start, start + _SLICE)
             patterns[part] = self._decode_batch(z[part], labels[part]).numpy()
         return patterns
 
@@ -221,6 +286,9 @@ class ConditionalVAE(keras.Model):
     def _decode_batch(self, z, labels):
         return tf.cast(self.decode(z, labels), tf.float16)
 
+    def _means_of(self, labels):
+        return ops.take(self.class_means, labels, axis=0)
+
     def _one_hot(self, labels):
         return ops.one_hot(labels, self.num_classes, dtype="float32")
 
@@ -246,6 +314,8 @@ def _build_decoder(
 ):
     z = keras.Input((z_dim,), name="z")
     classes = keras.Input((num_classes,), name="classes")
+    mean = keras.Input(data_shape, name="mean")
+    start_at_mean = {"kernel_initializer": "zeros"}
     x = keras.layers.Concatenate()([z, classes])
     x = keras.layers.Dense(hidden, activation="relu")(x)
     if len(data_shape) == 3:
@@ -262,15 +332,15 @@ def _build_decoder(
             x = keras.layers.Cropping2D(
                 ((0, x.shape[1] - target[0]), (0, x.shape[2] - target[1]))
             )(x)
-        x = keras.layers.Conv2D(data_shape[-1], 1)(x)
-        offset = keras.layers.Dense(data_shape[-1], use_bias=False)(classes)
-        offset = keras.layers.Reshape((1, 1, data_shape[-1]))(offset)
+        seen = keras.layers.Conv2D(width, 1, activation="relu")(mean)
+        last = keras.layers.Conv2D(data_shape[-1], 1, **start_at_mean)
     else:
-        x = keras.layers.Dense(data_shape[-1])(x)
-        offset = keras.layers.Dense(data_shape[-1], use_bias=False)(classes)
-    x = keras.layers.Add()([x, offset])
+        seen = keras.layers.Dense(hidden, activation="relu")(mean)
+        last = keras.layers.Dense(data_shape[-1], **start_at_mean)
+    x = last(keras.layers.Concatenate()([x, seen]))
+    x = keras.layers.Add()([x, mean])
     x = keras.layers.Activation(output_activation)(x)
-    return keras.Model([z, classes], x, name="decoder")
+    return keras.Model([z, classes, mean], x, name="decoder")
 
 
 def _halvings(data_shape):

@@ -164,7 +164,10 @@ class Learner(inference.Predictor):
                 self.replay.replay_per_batch, self.trainer.batch_size
             )
             self.replay.build(
-                self.front.output_shape[1:], num_classes, self.back, seed
+                self.front.output_shape[1:],
+                num_classes,
+                backbones.above(self.model, latent_layer, HEAD),
+                seed,
             )
 
     def fit(self, experience, callbacks=()):
@@ -217,7 +220,9 @@ class Learner(inference.Predictor):
                 zeros=bool(consolidated or counted),
             )
             _, back = backbones.split(model, self._latent_layer)
-            self.replay.grow(num_classes, back)
+            self.replay.grow(
+                num_classes, backbones.above(model, self._latent_layer, HEAD)
+            )
             self.trainer.grow(model)
         self._replace_head(model, back)
 

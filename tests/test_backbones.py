@@ -95,6 +95,37 @@ def test_layer_with_a_way_around_it_is_refused():
         backbones.split(model, "inner")
 
 
+@pytest.mark.parametrize("latent_layer", ["conv5_4", "conv6/sep", "pool"])
+def test_above_gives_features_and_logits(latent_layer):
+    """Also where the latent layer is right below the head."""
+    maps = keras.applications.MobileNet(
+        input_shape=(32, 32, 3), alpha=0.25, include_top=False, weights=None
+    )
+    model = backbones.with_head(maps, 5, "head", use_bias=True)
+    head = model.get_layer("head")
+    head.bias.assign([1.0, 2.0, 3.0, 4.0, 5.0])
+    front, back = backbones.split(model, latent_layer)
+    above = backbones.above(model, latent_layer, "head")
+    x = pixels() / 255
+    latents = front(x, training=False).numpy()
+    features, logits = (
+        values.numpy() for values in above(latents, training=False)
+    )
+    np.testing.assert_allclose(logits, model(x, training=False), atol=1e-6)
+    np.testing.assert_array_equal(logits, back(latents, training=False))
+    # Pooled by hand.
+    expected = maps(x, training=False).numpy().mean((1, 2))
+    np.testing.assert_allclose(features, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        features @ head.kernel.numpy() + head.bias.numpy(), logits, atol=1e-5
+    )
+    if latent_layer == "pool":
+        np.testing.assert_array_equal(features, latents)
+    # It has no weights of its own: what the model learns, it knows.
+    shared = zip(above.variables, back.variables, strict=True)
+    assert all(one is other for one, other in shared)
+
+
 def test_any_functional_application_splits():
     model = keras.applications.ResNet50(
         weights=None, input_shape=(32, 32, 3), include_top=False

@@ -303,6 +303,40 @@ def test_replayed_patterns_of_old_classes_stay():
         assert learner.replay_accuracy() == accuracy
 
 
+def test_generator_has_the_means_of_old_classes_and_none_of_new_ones():
+    replay = generated_replay()
+    learner = make_learner(strategies.ar1free(replay))
+    learner.fit(data_of(0, 1, 2, 3))
+    means = replay.generator.class_means.numpy()
+    learner.add_classes(2)
+    grown = replay.generator.class_means.numpy()
+    np.testing.assert_array_equal(grown[:4], means)
+    assert not grown[4:].any()
+    learner.fit(data_of(5, per_class=10))
+    np.testing.assert_array_equal(
+        replay.generator.class_counts, [24, 24, 24, 24, 0, 10]
+    )
+    later = replay.generator.class_means.numpy()
+    np.testing.assert_allclose(later[:4], means, rtol=1e-6)
+    assert not later[4].any()
+    assert later[5].any()
+
+
+def test_generator_sees_the_grown_head():
+    replay = generated_replay()
+    learner = make_learner(strategies.ar1free(replay))
+    learner.fit(data_of(0, 1, 2, 3))
+    learner.add_classes(2)
+    learner.fit(data_of(4))
+    images, _ = data_of(*range(6), per_class=2, seed=1)
+    latents = learner.front(images, training=False)
+    features, logits = replay.trainer.classifier(latents, training=False)
+    np.testing.assert_allclose(
+        logits, logits_of(learner, images), rtol=1e-4, atol=1e-4
+    )
+    assert features.shape == (len(images), FEATURES)
+
+
 def test_front_does_not_run_again_over_the_test_set():
     learner = make_learner()
     learner.fit(data_of(0, 1, 2, 3))

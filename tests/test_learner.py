@@ -124,6 +124,78 @@ def test_neither_model_moves_while_the_other_trains():
     assert seen == [set()] * 2 * len(stream)
 
 
+def test_generator_sees_what_the_classifier_makes_of_latents():
+    stream = helpers.blob_stream()
+    replay = generated_replay()
+    learner = make_learner(replay)
+    learner.fit(stream[0])
+    images = next(stream.test.batches(range(8), 8))[0]
+    latents = learner.front(images, training=False)
+    features, logits = (
+        values.numpy()
+        for values in replay.trainer.classifier(latents, training=False)
+    )
+    np.testing.assert_allclose(
+        logits, learner.model(images, training=False), rtol=1e-5, atol=1e-5
+    )
+    # 4 x 4 x 16 features, and a head without a bias.
+    assert features.shape == (8, 256)
+    kernel = learner.model.get_layer("head").kernel.numpy()
+    np.testing.assert_allclose(features @ kernel, logits, rtol=1e-4, atol=1e-4)
+
+
+def test_means_of_the_generator_are_those_of_real_latents():
+    """What was replayed in an experience does not count."""
+    stream = helpers.blob_stream()
+    replay = generated_replay()
+    learner = make_learner(replay)
+    real = []
+    replay.watch(
+        lambda latents, labels: real.append((np.array(latents), labels))
+    )
+    for experience in stream:
+        learner.fit(experience)
+    latents = np.concatenate([latents for latents, _ in real]).astype(float)
+    labels = np.concatenate([labels for _, labels in real])
+    generator = replay.generator
+    np.testing.assert_array_equal(generator.class_counts, [24] * 4)
+    for c in range(4):
+        np.testing.assert_allclose(
+            generator.class_means[c],
+            latents[labels == c].mean(0),
+            rtol=1e-5,
+            atol=1e-6,
+        )
+
+
+def test_generator_learns_latents_right_below_the_head():
+    """Then features are latents."""
+    inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Rescaling(1 / 127.5, offset=-1)(inputs)
+    x = keras.layers.Flatten()(x)
+    x = keras.layers.Dense(32, activation="relu6", name="latent")(x)
+    replay = generated_replay()
+    learner = Learner(
+        keras.Model(inputs, x),
+        "latent",
+        num_classes=4,
+        strategy=strategies.ar1free(replay),
+        trainer=small_trainer,
+        first=Phase(8, 0.02, 0.02),
+        following=Phase(4, 1e-3, 0.02),
+    )
+    stream = helpers.blob_stream()
+    for experience in stream:
+        learner.fit(experience)
+    # Chance is 25 %.
+    assert learner.evaluate(stream.test).accuracy_whole >= 0.6
+    learner.add_classes(2)
+    latents = np.random.default_rng(0).uniform(0, 1, (5, 32)).astype("float32")
+    features, logits = replay.trainer.classifier(latents, training=False)
+    np.testing.assert_array_equal(features, latents)
+    assert logits.shape == (5, 6)
+
+
 def test_latents_computed_once_equal_latents_computed_each_epoch():
     """Training the back on cached latents is training behind the front."""
     stream = helpers.blob_stream()

@@ -173,7 +173,7 @@ def test_rates_reach_the_compiled_steps_of_the_classifier():
 def make_generator_trainer(schedule):
     generator = generator_lib.ConditionalVAE((3,), 2, z_dim=2, hidden=4)
     inputs = keras.Input((3,))
-    classifier = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    classifier = keras.Model(inputs, [inputs, keras.layers.Dense(2)(inputs)])
     return trainers.GeneratorTrainer(
         generator,
         classifier,

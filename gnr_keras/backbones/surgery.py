@@ -125,3 +125,23 @@ def split(model, latent_layer):
             "through, such as the last one of a residual block."
         ) from error
     return front, back
+
+
+def above(model, latent_layer, head):
+    """Returns what is above a layer, with the features below its head.
+
+    Args:
+        model: a functional classifier that can be split at the layer.
+        latent_layer: name of the layer whose output is the latent.
+        head: name of its head.
+
+    Returns:
+        A model from latents to `[features, logits]`.
+    """
+    latent = model.get_layer(resolve_layer(model, latent_layer)).output
+    head = model.get_layer(head)
+    features = head.input
+    if features is latent:
+        # Keras loses an input within a model that is an output as well.
+        features = keras.layers.Identity()(features)
+    return keras.Model(latent, [features, head.output], name="above")

@@ -26,6 +26,7 @@ _LAYOUT = (
 def fruits360(
     image_size=128,
     validation=False,
+    test_every=1,
     skip_corrupt=False,
     data_dir=None,
     progress=None,
@@ -42,6 +43,8 @@ def fruits360(
         validation: whether the test set is left alone, and the last quarter
             turn of video 2 is tested on instead, and not learned: for the
             choice of hyper-parameters.
+        test_every: of each video (or quarter turn) that is tested on, every
+            so-many-th frame. Neighbours look nearly the same.
         skip_corrupt: whether frames that cannot be decoded are left out.
         data_dir: folder that holds `fruits360_50x3`; `default_data_dir()` if
             `None`.
@@ -53,6 +56,10 @@ def fruits360(
     Reference:
         Oltean, "Fruits-360 dataset", CC BY-SA 4.0.
     """
+    if test_every < 1:
+        raise ValueError(
+            f"`test_every` must be at least 1. Received: {test_every}."
+        )
     root = downloads.check_data_dir(data_dir) / _FOLDER
     if not (root / "s1").is_dir():
         raise ValueError(f"There is no folder {root}. {_LAYOUT}")
@@ -73,10 +80,13 @@ def fruits360(
             progress=progress,
         )
 
-    return (
-        source([group for group in groups if group[0] != held_out]),
-        source([group for group in groups if group[0] == held_out]),
-    )
+    train = [group for group in groups if group[0] != held_out]
+    test = [
+        (session, number, paths[::test_every])
+        for session, number, paths in groups
+        if session == held_out
+    ]
+    return source(train), source(test)
 
 
 def _list_turns(root, progress):

@@ -49,7 +49,7 @@ class Replay(abc.ABC):
         Args:
             latent_shape: shape of a latent.
             num_classes: rows of the head.
-            classifier: model from latents to logits.
+            classifier: model from latents to features and logits.
             seed: seed of all that the memory draws at its start.
         """
         if hasattr(self, "latent_shape") and self.memory_size:
@@ -65,7 +65,7 @@ class Replay(abc.ABC):
 
         Args:
             num_classes: rows of the grown head.
-            classifier: model from latents to logits with that head.
+            classifier: likewise, with that head.
         """
         self.num_classes = num_classes
 

@@ -17,7 +17,7 @@ class GeneratorTrainer:
 
     Args:
         generator: a `ConditionalVAE`.
-        classifier: model from latents to logits.
+        classifier: model from latents to features and logits.
         epochs: passes over each experience.
         batch_size: patterns in a batch, over all replicas.
         replay_per_batch: replayed patterns in a batch; without it the batch
@@ -62,7 +62,8 @@ class GeneratorTrainer:
 
         Args:
             generator: what `grown` of the present generator returned.
-            classifier: model from latents to logits of all classes.
+            classifier: model from latents to features and to logits of all
+                classes.
         """
         optimizer = self._optimizer
         self._prepare(generator, classifier, optimizer)
@@ -79,6 +80,7 @@ class GeneratorTrainer:
             callbacks: Keras callbacks.
         """
         self.generator.check_range(latents)
+        self.generator.adapt(latents, labels)
         replay_per_batch = batches.replay_share(
             len(labels), len(memory), self.batch_size, self.replay_per_batch
         )
@@ -164,8 +166,10 @@ class GeneratorTrainer:
         variables = self.generator.trainable_variables
         with tf.GradientTape() as tape:
             values = self.generator.compute_losses(x, y, noise, self.classifier)
+            # Gradients of replicas are summed.
+            replicas = self._strategy.num_replicas_in_sync
             values = {
-                name: tf.reduce_sum(value) / self.batch_size
+                name: tf.reduce_mean(value) / replicas
                 for name, value in values.items()
             }
             loss = self._weigh(values)

@@ -71,6 +71,18 @@ def test_validation_leaves_the_test_set_alone(data_dir):
     assert not {*contents(train)} & {*contents(test)}
 
 
+def test_some_frames_of_each_tested_video(data_dir):
+    train, test = fruits360(2, test_every=2, data_dir=data_dir)
+    assert len(train) == 2 * 50 * 9
+    assert sorted(contents(test)) == sorted(
+        ((3, number, 0), number - 1, 3) for number in range(1, 51)
+    )
+    _, test = fruits360(2, validation=True, test_every=2, data_dir=data_dir)
+    assert {frame for (_, _, frame), _, _ in contents(test)} == {7}
+    with pytest.raises(ValueError, match="`test_every`.*Received: 0"):
+        fruits360(2, test_every=0, data_dir=data_dir)
+
+
 def test_what_is_missing_is_named(data_dir, tmp_path):
     with pytest.raises(ValueError, match=f"{tmp_path}/fruits360_50x3. Expect"):
         fruits360(data_dir=tmp_path)
