@@ -17,6 +17,7 @@ from gnr_keras.backbones import application
 from gnr_keras.backbones import mobilenet_v1
 from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
+from gnr_keras.centered import CenteredVAE
 from gnr_keras.gaussian import ClassGaussian
 from gnr_keras.gaussian import GaussianTrainer
 from gnr_keras.generator import ConditionalVAE
@@ -32,6 +33,7 @@ from gnr_keras.trainers import Phase
 __version__ = "0.1.0"
 
 __all__ = [
+    "CenteredVAE",
     "ClassGaussian",
     "ClassifierTrainer",
     "ConditionalVAE",

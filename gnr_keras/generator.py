@@ -19,32 +19,21 @@ _RANGES = {
     "tanh": (-1.0, 1.0),
 }
 # Patterns worked on at once where nothing is trained.
-_SLICE = 256
+SLICE = 256
 
 
 @keras.saving.register_keras_serializable(package="gnr_keras")
 class ConditionalVAE(keras.Model):
     """A conditional VAE for latents, or for raw images.
 
-    It learns how patterns differ from the mean of their class; the means
-    themselves are counted, by `adapt`. So what it makes of a class has the
-    right mean from the first step on, however short its training is, and
-    keeps it: generated patterns never enter a mean.
-
     The encoder is `q(z | x, y)`: a pointwise convolution, as many halvings as
     a map larger than 8x8 needs, and a dense layer. The decoder `p(x | z, y)`
-    mirrors it, sees the mean too, and adds to it before the output
+    mirrors it, and adds an offset per class and channel before the output
     activation. There is no wide spatial convolution: on 8x8x512 latents a
     step costs less than one of MobileNetV1's classifier.
 
-    The mean of patterns that are often zero is nowhere zero: blurred. A
-    classifier sees that at once, and then learns "real against generated"
-    instead of classes. So the loss has a term that the paper does not have:
-    the features that the classifier computes of a pattern and of its
-    reconstruction shall be the same.
-
-    There is no normalisation layer, so nothing but the trainable weights can
-    move in training.
+    There is no normalisation layer either, so nothing but the trainable
+    weights can move.
 
     Args:
         data_shape: shape of a pattern, `(height, width, channels)` or
@@ -55,16 +44,11 @@ class ConditionalVAE(keras.Model):
         hidden: units of the dense layers.
         beta: weight of the KL divergence.
         eta: weight of the auxiliary classification.
-        feature_weight: weight of the difference in the classifier's features.
         classifier_every: the classifier looks at every so-many-th pattern of
             a batch; it takes most of the time of a step.
         output_activation: range of the data: "relu6" for MobileNet's
             latents, "relu", "sigmoid" for images in [0, 1], "linear".
         seed: seed of the initial weights.
-
-    Attributes:
-        class_means: mean pattern of each class, zero where there was none.
-        class_counts: patterns that it was counted from.
 
     Example:
 
@@ -82,8 +66,7 @@ class ConditionalVAE(keras.Model):
         hidden=256,
         beta=0.1,
         eta=0.01,
-        feature_weight=1.0,
-        classifier_every=2,
+        classifier_every=1,
         output_activation="relu6",
         seed=0,
         name="generator",
@@ -103,7 +86,6 @@ class ConditionalVAE(keras.Model):
             "hidden": hidden,
             "beta": beta,
             "eta": eta,
-            "feature_weight": feature_weight,
             "classifier_every": classifier_every,
             "output_activation": output_activation,
             "seed": seed,
@@ -115,26 +97,11 @@ class ConditionalVAE(keras.Model):
             "reconstruction": 1.0,
             "kl": beta,
             "classification": eta,
-            "features": feature_weight,
         }
         encoder = _build_encoder(data_shape, num_classes, z_dim, width, hidden)
-        decoder = _build_decoder(
-            data_shape, num_classes, z_dim, width, hidden, output_activation
-        )
+        decoder = self._build_decoder(width, hidden, output_activation)
         self.encoder = cloning.clone(encoder, 2 * seed, keep_weights=False)
         self.decoder = cloning.clone(decoder, 2 * seed + 1, keep_weights=False)
-        self.class_means = self.add_weight(
-            shape=(num_classes, *data_shape),
-            initializer="zeros",
-            trainable=False,
-            name="class_means",
-        )
-        self.class_counts = self.add_weight(
-            shape=(num_classes,),
-            initializer="zeros",
-            trainable=False,
-            name="class_counts",
-        )
         self._decode_batch = tf.function(
             self._decode_batch,
             input_signature=[
@@ -145,37 +112,35 @@ class ConditionalVAE(keras.Model):
         self.built = True
 
     def adapt(self, x, labels):
-        """Takes real patterns into the means of their classes.
+        """Looks at the real patterns of an experience before training.
 
         Args:
-            x: patterns; they may be a file that is mapped into memory, of
-                which a slice at a time is read.
+            x: array of patterns; it may be a file that is mapped into memory.
             labels: their classes.
+
+        Raises:
+            ValueError: for patterns that the decoder cannot reach.
         """
-        labels = np.asarray(labels)
-        means = np.array(ops.convert_to_numpy(self.class_means))
-        counts = np.array(ops.convert_to_numpy(self.class_counts))
-        for start in range(0, len(labels), _SLICE):
-            part = slice(start, start + _SLICE)
-            patterns = np.asarray(x[part], np.float32)
-            for label in np.unique(labels[part]):
-                new = patterns[labels[part] == label]
-                counts[label] += len(new)
-                difference = (new - means[label]).sum(axis=0)
-                means[label] += difference / counts[label]
-        self.class_means.assign(means)
-        self.class_counts.assign(counts)
+        activation = self._settings["output_activation"]
+        low, high = _RANGES.get(activation, (-np.inf, np.inf))
+        if len(x) and not (low <= x.min() and x.max() <= high):
+            raise ValueError(
+                f"With output_activation={activation!r} the generator's "
+                f"patterns lie in [{low}, {high}], but those that it should "
+                f"learn lie in [{x.min()}, {x.max()}]. Choose an activation "
+                'that fits the latent layer, or "linear".'
+            )
 
     def encode(self, x, labels):
         """Returns mean and log variance of `q(z | x, y)`."""
-        x = ops.convert_to_tensor(x, "float32") - self._means_of(labels)
+        x = ops.convert_to_tensor(x, "float32")
         encoded = self.encoder([x, self._one_hot(labels)])
         return ops.split(encoded, 2, axis=-1)
 
     def decode(self, z, labels):
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
-        return self.decoder([z, self._one_hot(labels), self._means_of(labels)])
+        return self.decoder([z, self._one_hot(labels)])
 
     def call(self, inputs, training=None):
         """Reconstructs patterns, given as `(x, labels)`, without noise."""
@@ -184,41 +149,33 @@ class ConditionalVAE(keras.Model):
         return self.decode(mean, labels)
 
     def compute_losses(self, x, labels, noise, classifier=None):
-        """The terms of the generator's loss, one value per pattern.
+        """The three terms of the generator's loss, one value per pattern.
 
         Args:
             x: patterns.
             labels: their classes.
             noise: standard normal, of shape `(patterns, z_dim)`.
-            classifier: model from patterns to features and logits. It is
-                called in inference mode, so that its statistics stay as they
-                are.
+            classifier: model from patterns to features and logits, for the
+                auxiliary classification of the reconstructions. It is called
+                in inference mode, so that its statistics stay as they are.
 
         Returns:
             A dict: "reconstruction" (squared error, mean over units), "kl"
-            (mean over z), and of every `classifier_every`-th pattern
-            "classification" of the reconstruction (nats) and "features"
-            (squared error, mean over features); without a classifier, both
-            are zero.
+            (mean over z) and "classification" (nats, of every
+            `classifier_every`-th pattern; zero without a classifier).
         """
         x = ops.convert_to_tensor(x, "float32")
+        labels = ops.convert_to_tensor(labels, "int32")
         mean, log_variance = self.encode(x, labels)
         z = mean + ops.exp(0.5 * log_variance) * noise
         reconstruction = self.decode(z, labels)
-        if classifier is None:
-            classification = features = ops.zeros(ops.shape(x)[:1])
-        else:
-            shown = slice(None, None, self._settings["classifier_every"])
-            wanted, _ = classifier(x[shown], training=False)
-            found, logits = classifier(reconstruction[shown], training=False)
-            labels = ops.convert_to_tensor(labels)[shown]
-            classification = losses.cross_entropy(labels, logits)
-            features = losses.squared_error(ops.stop_gradient(wanted), found)
+        every = slice(None, None, self._settings["classifier_every"])
         return {
             "reconstruction": losses.squared_error(x, reconstruction),
             "kl": losses.kl_to_standard_normal(mean, log_variance),
-            "classification": classification,
-            "features": features,
+            **self._show(
+                classifier, x[every], reconstruction[every], labels[every]
+            ),
         }
 
     def generate(self, labels, seed):
@@ -243,22 +200,10 @@ class ConditionalVAE(keras.Model):
             (len(labels), self.z_dim), dtype=np.float32
         )
         patterns = np.empty((len(labels), *self.data_shape), np.float16)
-        for start in range(0, len(labels), _SLICE):
-            part = slice(start, start + _SLICE)
+        for start in range(0, len(labels), SLICE):
+            part = slice(start, start + SLICE)
             patterns[part] = self._decode_batch(z[part], labels[part]).numpy()
         return patterns
-
-    def check_range(self, x):
-        """Raises `ValueError` for patterns that the decoder cannot reach."""
-        activation = self._settings["output_activation"]
-        low, high = _RANGES.get(activation, (-np.inf, np.inf))
-        if len(x) and not (low <= x.min() and x.max() <= high):
-            raise ValueError(
-                f"With output_activation={activation!r} the generator's "
-                f"patterns lie in [{low}, {high}], but those that it should "
-                f"learn lie in [{x.min()}, {x.max()}]. Choose an activation "
-                'that fits the latent layer, or "linear".'
-            )
 
     def grown(self, num_classes):
         """Returns a generator of more classes that knows what this one does.
@@ -286,8 +231,36 @@ class ConditionalVAE(keras.Model):
     def _decode_batch(self, z, labels):
         return tf.cast(self.decode(z, labels), tf.float16)
 
-    def _means_of(self, labels):
-        return ops.take(self.class_means, labels, axis=0)
+    def _show(self, classifier, x, reconstruction, labels):
+        """The terms of the loss that a classifier gives."""
+        if classifier is None:
+            return {"classification": ops.zeros(ops.shape(labels))}
+        _, logits = classifier(reconstruction, training=False)
+        return {"classification": losses.cross_entropy(labels, logits)}
+
+    def _build_decoder(self, width, hidden, output_activation):
+        z, classes, x = self._decode_up(width, hidden)
+        channels = self.data_shape[-1]
+        if len(self.data_shape) == 3:
+            x = keras.layers.Conv2D(channels, 1)(x)
+            offset = keras.layers.Dense(channels, use_bias=False)(classes)
+            offset = keras.layers.Reshape((1, 1, channels))(offset)
+        else:
+            x = keras.layers.Dense(channels)(x)
+            offset = keras.layers.Dense(channels, use_bias=False)(classes)
+        x = keras.layers.Add()([x, offset])
+        x = keras.layers.Activation(output_activation)(x)
+        return keras.Model([z, classes], x, name="decoder")
+
+    def _decode_up(self, width, hidden):
+        """The decoder's inputs, and its last inner map or units."""
+        z = keras.Input((self.z_dim,), name="z")
+        classes = keras.Input((self.num_classes,), name="classes")
+        x = keras.layers.Concatenate()([z, classes])
+        x = keras.layers.Dense(hidden, activation="relu")(x)
+        if len(self.data_shape) == 3:
+            x = _build_maps(x, self.data_shape, width)
+        return z, classes, x
 
     def _one_hot(self, labels):
         return ops.one_hot(labels, self.num_classes, dtype="float32")
@@ -309,38 +282,20 @@ def _build_encoder(data_shape, num_classes, z_dim, width, hidden):
     return keras.Model([inputs, classes], x, name="encoder")
 
 
-def _build_decoder(
-    data_shape, num_classes, z_dim, width, hidden, output_activation
-):
-    z = keras.Input((z_dim,), name="z")
-    classes = keras.Input((num_classes,), name="classes")
-    mean = keras.Input(data_shape, name="mean")
-    start_at_mean = {"kernel_initializer": "zeros"}
-    x = keras.layers.Concatenate()([z, classes])
-    x = keras.layers.Dense(hidden, activation="relu")(x)
-    if len(data_shape) == 3:
-        sizes = _halvings(data_shape)
-        rows, columns = sizes[-1] if sizes else data_shape[:2]
-        x = keras.layers.Dense(rows * columns * width, activation="relu")(x)
-        x = keras.layers.Reshape((rows, columns, width))(x)
-        for target in [*sizes[-2::-1], data_shape[:2]] if sizes else []:
-            x = keras.layers.UpSampling2D(2)(x)
-            x = keras.layers.Conv2D(
-                width, 3, padding="same", activation="relu"
-            )(x)
-            # Doubling an odd size that was halved upwards gives one too many.
-            x = keras.layers.Cropping2D(
-                ((0, x.shape[1] - target[0]), (0, x.shape[2] - target[1]))
-            )(x)
-        seen = keras.layers.Conv2D(width, 1, activation="relu")(mean)
-        last = keras.layers.Conv2D(data_shape[-1], 1, **start_at_mean)
-    else:
-        seen = keras.layers.Dense(hidden, activation="relu")(mean)
-        last = keras.layers.Dense(data_shape[-1], **start_at_mean)
-    x = last(keras.layers.Concatenate()([x, seen]))
-    x = keras.layers.Add()([x, mean])
-    x = keras.layers.Activation(output_activation)(x)
-    return keras.Model([z, classes, mean], x, name="decoder")
+def _build_maps(x, data_shape, width):
+    """Maps from the smallest one up to the size of a pattern."""
+    sizes = _halvings(data_shape)
+    rows, columns = sizes[-1] if sizes else data_shape[:2]
+    x = keras.layers.Dense(rows * columns * width, activation="relu")(x)
+    x = keras.layers.Reshape((rows, columns, width))(x)
+    for target in [*sizes[-2::-1], data_shape[:2]] if sizes else []:
+        x = keras.layers.UpSampling2D(2)(x)
+        x = keras.layers.Conv2D(width, 3, padding="same", activation="relu")(x)
+        # Doubling an odd size that was halved upwards gives one too many.
+        x = keras.layers.Cropping2D(
+            ((0, x.shape[1] - target[0]), (0, x.shape[2] - target[1]))
+        )(x)
+    return x
 
 
 def _halvings(data_shape):

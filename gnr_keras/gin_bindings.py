@@ -15,6 +15,7 @@ import keras
 
 from gnr_keras import backbones
 from gnr_keras import callbacks
+from gnr_keras import centered
 from gnr_keras import datasets
 from gnr_keras import experiment
 from gnr_keras import gaussian
@@ -50,6 +51,7 @@ _CONFIGURABLES = {
         backbones.resnet_18,
         callbacks.BatchRenormalizationSchedule,
         callbacks.CWRConsolidation,
+        centered.CenteredVAE,
         datasets.core50,
         datasets.embedded_objects,
         datasets.fruits360,
@@ -107,6 +109,7 @@ _REQUIRED_BY_SOURCE = {
 _ESSENTIAL = {
     "Learner": ("latent_layer", "first", "following", "trainer"),
     "ClassifierTrainer": ("batch_size", "momentum", "weight_decay"),
+    "CenteredVAE": ("z_dim", "beta", "eta", "feature_weight"),
     "ConditionalVAE": ("z_dim", "beta", "eta"),
     "GeneratorTrainer": ("epochs", "batch_size", "optimizer"),
     "OriginalReplay": ("replay_per_batch",),
@@ -121,6 +124,7 @@ _ONLY_FOR = {
     "RandomReplay": "random",
     "GeneratedReplay": "generated",
     "ClassGaussian": "generated",
+    "CenteredVAE": "generated",
     "ConditionalVAE": "generated",
     "GaussianTrainer": "generated",
     "GeneratorTrainer": "generated",
@@ -137,6 +141,7 @@ _GIVEN = {
         "protection",
         "block_features",
     ),
+    "CenteredVAE": ("data_shape", "num_classes", "seed", "name"),
     "ConditionalVAE": ("data_shape", "num_classes", "seed", "name"),
     "GaussianTrainer": ("generator", "classifier"),
     "GeneratorTrainer": ("generator", "classifier"),

@@ -16,9 +16,11 @@ from gnr_keras import gin_bindings
 from gnr_keras import runs
 from gnr_keras import statistics
 from gnr_keras import streams
+from gnr_keras.centered import CenteredVAE
 from gnr_keras.datasets import ArraySource
 from gnr_keras.datasets import drawing
 from gnr_keras.gaussian import ClassGaussian
+from gnr_keras.generator import ConditionalVAE
 from gnr_keras.reproduction import items
 
 GIN = pathlib.Path(__file__).parent.parent / "gin"
@@ -177,9 +179,10 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
 # A run that reads the variant, and whether its strategy is the variant's.
 VARIANTS = {
     "aligned": ("NR-GD", lambda s: s.consolidation.align_norms),
-    "gaussian": ("NR-GD", lambda s: is_gaussian(s.replay)),
+    "gaussian": ("NR-GD", lambda s: has_generator(s, ClassGaussian)),
     "naive": ("none", lambda s: not s.consolidation and not s.train_front),
     "ncm": ("none", lambda s: type(s.statistics) is statistics.ClassMeans),
+    "plain_vae": ("NR-GD", lambda s: has_generator(s, ConditionalVAE)),
     "slda": (
         "none",
         lambda s: isinstance(s.statistics, statistics.LinearDiscriminant),
@@ -188,9 +191,22 @@ VARIANTS = {
 }
 
 
-def is_gaussian(replay):
-    replay.build((2,), 3, None, 0)
-    return isinstance(replay.generator, ClassGaussian)
+def has_generator(strategy, kind):
+    strategy.replay.build((2,), 3, None, 0)
+    # A `CenteredVAE` is an instance of `ConditionalVAE` as well.
+    return type(strategy.replay.generator) is kind
+
+
+@pytest.mark.parametrize("name", TOP_FILES)
+def test_photographs_have_the_generator_around_class_means(name):
+    """And experiments of the paper the one of the paper."""
+    photographs = "fruits360", "tiny_imagenet", "own_images"
+    kind = CenteredVAE if name.startswith(photographs) else ConditionalVAE
+    gin_bindings.configure([name], gin_dir=GIN)
+    with gin_bindings.run_scope("NR-GD"):
+        experiment = gin_bindings.build_experiment()
+        strategy = experiment._build_strategy(runs.RUNS["NR-GD"])
+    assert has_generator(strategy, kind)
 
 
 def test_every_variant_is_looked_at():

@@ -11,7 +11,9 @@ import keras
 import numpy as np
 import pytest
 
+from gnr_keras import CenteredVAE
 from gnr_keras import ClassifierTrainer
+from gnr_keras import ConditionalVAE
 from gnr_keras import GeneratedReplay
 from gnr_keras import GeneratorTrainer
 from gnr_keras import Learner
@@ -58,10 +60,11 @@ def random_replay():
     return RandomReplay(32, replay_per_batch=6)
 
 
-def generated_replay():
+def generated_replay(generator=ConditionalVAE):
     return GeneratedReplay(
         32,
         replay_per_batch=6,
+        generator=generator,
         trainer=functools.partial(GeneratorTrainer, epochs=2, batch_size=16),
     )
 
@@ -304,7 +307,7 @@ def test_replayed_patterns_of_old_classes_stay():
 
 
 def test_generator_has_the_means_of_old_classes_and_none_of_new_ones():
-    replay = generated_replay()
+    replay = generated_replay(CenteredVAE)
     learner = make_learner(strategies.ar1free(replay))
     learner.fit(data_of(0, 1, 2, 3))
     means = replay.generator.class_means.numpy()

@@ -5,6 +5,8 @@ import keras
 import numpy as np
 import pytest
 
+from gnr_keras import CenteredVAE
+from gnr_keras import ConditionalVAE
 from gnr_keras import GeneratedReplay
 from gnr_keras import GeneratorTrainer
 from gnr_keras import Learner
@@ -43,9 +45,12 @@ def make_learner(replay=None, sign="negative", **options):
     )
 
 
-def generated_replay():
+def generated_replay(generator=ConditionalVAE):
     return GeneratedReplay(
-        32, replay_per_batch=6, trainer=small_generator_trainer
+        32,
+        replay_per_batch=6,
+        generator=generator,
+        trainer=small_generator_trainer,
     )
 
 
@@ -147,7 +152,7 @@ def test_generator_sees_what_the_classifier_makes_of_latents():
 def test_means_of_the_generator_are_those_of_real_latents():
     """What was replayed in an experience does not count."""
     stream = helpers.blob_stream()
-    replay = generated_replay()
+    replay = generated_replay(CenteredVAE)
     learner = make_learner(replay)
     real = []
     replay.watch(
@@ -174,7 +179,7 @@ def test_generator_learns_latents_right_below_the_head():
     x = keras.layers.Rescaling(1 / 127.5, offset=-1)(inputs)
     x = keras.layers.Flatten()(x)
     x = keras.layers.Dense(32, activation="relu6", name="latent")(x)
-    replay = generated_replay()
+    replay = generated_replay(CenteredVAE)
     learner = Learner(
         keras.Model(inputs, x),
         "latent",
@@ -291,6 +296,7 @@ def test_backbone_of_the_user_is_not_touched():
 def test_default_is_generative_negative_replay_with_renormalisation():
     learner = Learner(helpers.small_backbone(), "latent", num_classes=4)
     assert isinstance(learner.replay, GeneratedReplay)
+    assert type(learner.replay.generator) is ConditionalVAE
     assert learner.strategy.consolidation.replay_sign == "negative"
     kinds = [type(layer).__name__ for layer in learner.model.layers]
     assert kinds.count("BatchRenormalization") == 2

@@ -173,19 +173,21 @@ tf.config.set_logical_device_configuration(
 sys.path.insert(0, sys.argv[1])
 import helpers
 from gnr_keras import GeneratedReplay, GeneratorTrainer, Learner, Phase
-from gnr_keras import ClassifierTrainer, callbacks, strategies
+from gnr_keras import CenteredVAE, ClassifierTrainer, ConditionalVAE
+from gnr_keras import callbacks, strategies
 from gnr_keras.optimizers import SynapticIntelligence
 
-def replay():
+def replay(generator):
     return GeneratedReplay(
         32,
         replay_per_batch=6,
+        generator=generator,
         trainer=lambda g, c: GeneratorTrainer(g, c, epochs=1, batch_size=16),
     )
 
 MADE = {
-    "ar1free": lambda: strategies.ar1free(replay()),
-    "lwf": lambda: strategies.lwf(replay()),
+    "ar1free": lambda: strategies.ar1free(replay(CenteredVAE)),
+    "lwf": lambda: strategies.lwf(replay(ConditionalVAE)),
     "ar1": lambda: strategies.ar1(
         lambda optimizer: SynapticIntelligence(optimizer, 100.0, clip=0.01)
     ),

@@ -22,8 +22,8 @@ class GeneratedReplay(Replay):
         generator: builds the generator from `(data_shape, num_classes,
             seed=seed)`.
         trainer: builds its trainer from `(generator, classifier)`. Of this
-            package: `ConditionalVAE` with `GeneratorTrainer`, `ClassGaussian`
-            with `GaussianTrainer`.
+            package: `ConditionalVAE` and `CenteredVAE` with
+            `GeneratorTrainer`, `ClassGaussian` with `GaussianTrainer`.
         labels: "balanced" asks for equally many patterns of each class,
             "uniform" draws the class of each.
         fresh: whether each draw of the classifier is a pattern of its own

@@ -130,6 +130,34 @@ class Item:
             dict.fromkeys(e for panel in self.panels for e in panel.entries)
         )
 
+    def restricted_to(self, entries, lacking=()):
+        """Returns the item with these of its entries alone.
+
+        Args:
+            entries: the `Entry`s that stay; panels without any, and claims
+                about others, go.
+            lacking: names of what has not been run, for the note.
+        """
+        panels = [
+            dataclasses.replace(
+                panel, entries=tuple(e for e in panel.entries if e in entries)
+            )
+            for panel in self.panels
+        ]
+        note = self.note
+        if lacking:
+            note = f"{note} Not run yet: {', '.join(lacking)}.".strip()
+        return dataclasses.replace(
+            self,
+            panels=tuple(panel for panel in panels if panel.entries),
+            claims=tuple(
+                claim
+                for claim in self.claims
+                if claim.entry in entries and claim.other in entries
+            ),
+            note=note,
+        )
+
 
 def make_panel(benchmark, runs, test_set="whole"):
     """Returns the `Panel` of some runs on one benchmark."""

@@ -249,20 +249,31 @@ def report_finished(items, cells, seeds, command):
         command: the command that this is, for the pages of the items.
 
     Yields:
-        The page of each item of which all is finished, as text.
+        The page of each item, as text. Entries of which a cell is not
+        finished are left out; the page names these cells.
 
     Raises:
-        ValueError: at the end, where there are others.
+        ValueError: at the end, where of some items nothing is finished.
     """
     waiting = _find_all(items, cells, seeds)
     missing = dict.fromkeys(_unfinished(waiting, cells))
+    empty = []
     for item, groups in waiting.items():
-        if not _lacks(groups, missing):
-            yield _write(item, groups, cells, command)
-    if missing:
-        names = [i.name for i in waiting if _lacks(waiting[i], missing)]
+        finished = {
+            entry: group
+            for entry, group in groups.items()
+            if not any(cell in missing for cell in group)
+        }
+        if finished:
+            lacking = [cell for group in groups.values() for cell in group]
+            lacking = [str(cell) for cell in lacking if cell in missing]
+            part = item.restricted_to(finished, lacking)
+            yield _write(part, finished, cells, command)
+        else:
+            empty.append(item.name)
+    if empty:
         raise ValueError(
-            f"{', '.join(names)} cannot be written: in {cells.output_dir} "
+            f"{', '.join(empty)} cannot be written: in {cells.output_dir} "
             f"there are no results of {', '.join(map(str, missing))}. Leave "
             "--report_only away to have them run, or choose other items, "
             "--seeds or --output_dir."

@@ -16,7 +16,7 @@ class GeneratorTrainer:
     weights are updated: this is Algorithm 2's block and unlock.
 
     Args:
-        generator: a `ConditionalVAE`.
+        generator: a `ConditionalVAE`, or a `CenteredVAE`.
         classifier: model from latents to features and logits.
         epochs: passes over each experience.
         batch_size: patterns in a batch, over all replicas.
@@ -79,7 +79,6 @@ class GeneratorTrainer:
             rng: `numpy.random.Generator`.
             callbacks: Keras callbacks.
         """
-        self.generator.check_range(latents)
         self.generator.adapt(latents, labels)
         replay_per_batch = batches.replay_share(
             len(labels), len(memory), self.batch_size, self.replay_per_batch
@@ -166,10 +165,11 @@ class GeneratorTrainer:
         variables = self.generator.trainable_variables
         with tf.GradientTape() as tape:
             values = self.generator.compute_losses(x, y, noise, self.classifier)
-            # Gradients of replicas are summed.
+            # Means over the global batch: gradients of replicas are summed.
             replicas = self._strategy.num_replicas_in_sync
             values = {
-                name: tf.reduce_mean(value) / replicas
+                name: tf.reduce_sum(value)
+                / tf.cast(tf.size(value) * replicas, tf.float32)
                 for name, value in values.items()
             }
             loss = self._weigh(values)

@@ -278,18 +278,32 @@ def test_items_are_written_again_from_finished_cells(tmp_path, calls):
 def test_what_is_not_finished_is_named_and_not_run(tmp_path, calls):
     reproduce(tmp_path, ["figure7"])
     calls.clear()
-    pages = report_finished(tmp_path, ["figure8", "figure7"])
-    # What can be written is.
-    assert next(pages).startswith("# Figure 7")
+    pages = report_finished(tmp_path, ["table3", "figure8"])
+    # What can be written is, without the runs that are not there.
+    page = next(pages)
+    assert page.startswith("# Figure 8")
+    assert (
+        "Not run yet: core50_nc/NR-OD/seed_0, core50_nc/NR-RD/seed_0." in page
+    )
+    table = [line for line in page.splitlines() if line.startswith("|")]
+    assert any("NR-GD" in line for line in table)
+    assert not any("NR-OD" in line or "NR-RD" in line for line in table)
     with pytest.raises(ValueError) as caught:
         next(pages)
-    assert "figure8 cannot be written" in str(caught.value)
-    assert (
-        "no results of core50_nc/NR-OD/seed_0, core50_nc/NR-RD/seed_0. Leave "
-        "--report_only away" in str(caught.value)
-    )
+    assert "table3 cannot be written" in str(caught.value)
+    assert "imagenet1000_nc/PR-OD/seed_0" in str(caught.value)
+    assert "Leave --report_only away" in str(caught.value)
     assert not calls
-    assert not (tmp_path / "figure8.md").exists()
+    assert not (tmp_path / "table3.md").exists()
+
+
+def test_claims_without_their_runs_are_left_out(tmp_path, calls):
+    reproduce(tmp_path, ["figure7"])
+    (page,) = report_finished(tmp_path, ["claims"])
+    for present in ("NR-GD >= none + 5", "NR-GD >= PR-OD - 3"):
+        assert present in page
+    for absent in ("NR-GD, aligned >= NR-GD", "NR-RD >= none", "none + 8"):
+        assert absent not in page
 
 
 def test_report_of_another_configuration_is_refused(tmp_path, calls):
