@@ -265,8 +265,11 @@ def report_finished(items, cells, seeds, command):
             if not any(cell in missing for cell in group)
         }
         if finished:
-            lacking = [cell for group in groups.values() for cell in group]
-            lacking = [str(cell) for cell in lacking if cell in missing]
+            lacking = dict.fromkeys(
+                f"{group[0].folder}/{group[0].run}"
+                for entry, group in groups.items()
+                if entry not in finished
+            )
             part = item.restricted_to(finished, lacking)
             yield _write(part, finished, cells, command)
         else:

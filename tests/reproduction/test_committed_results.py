@@ -1,0 +1,69 @@
+"""Tests that docs/results is what the gin files and items say now."""
+
+import pathlib
+import shutil
+
+import gin
+import pytest
+
+from gnr_keras.reproduction import benchmarks
+from gnr_keras.reproduction import items
+from gnr_keras.reproduction import running
+from gnr_keras.reproduction import tuning
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+RESULTS = ROOT / "docs" / "results"
+GIN = ROOT / "gin"
+
+
+@pytest.fixture(autouse=True)
+def no_gin_left():
+    yield
+    gin.clear_config()
+
+
+def test_page_of_claims_is_that_of_the_results(tmp_path):
+    """A page of other results, or results of other gin files, would differ."""
+    shutil.copytree(RESULTS, tmp_path / "results")
+    committed = (RESULTS / "claims.md").read_text()
+    command = committed.split("Made by\n\n    ")[1].strip()
+    cells = running.Cells(benchmarks.PHOTOGRAPHS, GIN, tmp_path / "results")
+    (page,) = running.report_finished(
+        [items.ITEMS["claims"]], cells, (0, 1, 2), command
+    )
+    assert page == committed
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("tuning/*.md")), ids=str)
+def test_page_of_tuning_is_that_of_its_tries(path):
+    plan = tuning.find_plan(f"{path.stem}.gin")
+    trials = tuning.Trials(plan, GIN, RESULTS / "tuning")
+    rows = [
+        line.split("|")[1].strip()
+        for line in path.read_text().splitlines()
+        if line.startswith("|")
+    ]
+    tried = [
+        run
+        for run, cells in trials.table.items()
+        if any(trials.is_finished(cell) for cell in cells)
+    ]
+    assert tried
+    # Each has a row among the accuracies, the choices and the seconds.
+    for run in tried:
+        assert rows.count(run) == 3
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("tuning/*.md")), ids=str)
+def test_files_have_the_rates_that_were_best(path):
+    """Rates in a gin file are those that its tuning chose."""
+    text = (GIN / f"{path.stem}.gin").read_text()
+    chosen = [
+        line.split("|")[3]
+        for line in path.read_text().splitlines()
+        if line.count("|") == 4 and "learning_rate" in line
+    ]
+    assert chosen
+    for bindings in chosen:
+        for binding in bindings.split(","):
+            assert f"{binding.strip(' `')}\n" in text
