@@ -34,7 +34,9 @@ def test_page_of_claims_is_that_of_the_results(tmp_path):
     assert page == committed
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("tuning/*.md")), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted(RESULTS.glob("tuning/*.md")), ids=lambda path: path.stem
+)
 def test_page_of_tuning_is_that_of_its_tries(path):
     plan = tuning.find_plan(f"{path.stem}.gin")
     trials = tuning.Trials(plan, GIN, RESULTS / "tuning")
@@ -54,7 +56,9 @@ def test_page_of_tuning_is_that_of_its_tries(path):
         assert rows.count(run) == 3
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("tuning/*.md")), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted(RESULTS.glob("tuning/*.md")), ids=lambda path: path.stem
+)
 def test_files_have_the_rates_that_were_best(path):
     """Rates in a gin file are those that its tuning chose."""
     text = (GIN / f"{path.stem}.gin").read_text()

@@ -301,7 +301,7 @@ def test_every_plan_fits_its_file(gin_file, tmp_path):
     """On the real files: all that is bound is known, and makes a difference."""
     plan = tuning.find_plan(GIN / gin_file)
     trials = tuning.Trials(plan, GIN, tmp_path)
-    assert len(plan.configurations) == 4
+    assert len(plan.configurations) in (2, 3)
     data = gin_file.split("_n")[0]
     for cells in trials.table.values():
         for cell in cells:
