@@ -78,6 +78,11 @@ class ConditionalVAE(keras.Model):
                 "`data_shape` must be (height, width, channels) or (units,). "
                 f"Received: {data_shape}."
             )
+        if classifier_every < 1:
+            raise ValueError(
+                "`classifier_every` must be at least 1. Received: "
+                f"{classifier_every}."
+            )
         self._settings = {
             "data_shape": data_shape,
             "num_classes": num_classes,

@@ -78,6 +78,11 @@ def test_other_shapes_are_an_error():
         make_generator((4, 4))
 
 
+def test_a_classifier_that_never_looks_is_an_error():
+    with pytest.raises(ValueError, match="`classifier_every`.*Received: 0"):
+        make_generator(classifier_every=0)
+
+
 @pytest.mark.parametrize(
     "activation, low, high",
     [("relu6", 0, 6), ("relu", 0, np.inf), ("sigmoid", 0, 1)],
