@@ -17,6 +17,7 @@ _RANGES = {
 _SLICE = 128
 # Mean over deviation of a Gaussian, where cutting off at zero changes it.
 _LARGEST_RATIO = 4.0
+_STATISTICS = ("counts", "means", "variances", "_scatter", "_directions")
 
 
 class ClassGaussian:
@@ -200,6 +201,15 @@ class ClassGaussian:
             setattr(generator, name, new)
         return generator
 
+    def state(self):
+        """Returns all statistics, as arrays by name."""
+        return {name: getattr(self, name) for name in _STATISTICS}
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        for name in _STATISTICS:
+            setattr(self, name, np.array(state[name]))
+
     def _merge(self, label, patterns):
         """Joins patterns of a class to its statistics (Chan et al.).
 
@@ -287,6 +297,14 @@ class GaussianTrainer:
             classifier: not used.
         """
         self.generator = generator
+
+    def state(self):
+        """Returns what the generator knows, as arrays by name."""
+        return self.generator.state()
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.generator.restore(state)
 
     def fit(self, latents, labels, memory, rng, callbacks=()):
         """Takes in an experience; what was replayed in it is left out.

@@ -1,8 +1,6 @@
 """The learner: the paper's Algorithm 2, one experience at a time."""
 
 import functools
-import json
-import pathlib
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +13,7 @@ from gnr_keras import generator as generator_lib
 from gnr_keras import growing
 from gnr_keras import inference
 from gnr_keras import sharing
+from gnr_keras import states
 from gnr_keras import storage
 from gnr_keras import strategies
 from gnr_keras import trainers
@@ -226,6 +225,56 @@ class Learner(inference.Predictor):
             self.trainer.grow(model)
         self._replace_head(model, back)
 
+    def state(self):
+        """Returns all that was learned, as arrays by name.
+
+        A learner that is built alike, and restores them, goes on as this one
+        would, to the last bit on the same machine. Data that `keep_data` of
+        the strategy keeps are not among them.
+        """
+        return {
+            "seen": self.seen.copy(),
+            "experiences_learned": np.array(self.experiences_learned),
+            **self._classifier_state(),
+            **states.gather(self._other_parts()),
+        }
+
+    def restore(self, state, past=()):
+        """Goes on from what `state` returned.
+
+        Args:
+            state: of a learner that was built alike; classes that were added
+                to it are added here too.
+            past: the experiences that it has learned. A strategy that keeps
+                data needs them; with `share_dir`, the first of them lets
+                latents be shared again.
+        """
+        if self.experiences_learned:
+            raise ValueError(
+                "A learner that has learned cannot take over what another "
+                "one has. Build a new one."
+            )
+        learned = int(state["experiences_learned"])
+        if self.strategy.keep_data and len(past) != learned:
+            raise ValueError(
+                f"The strategy keeps data: expected the {learned} experiences "
+                f"learned so far as `past`. Received: {len(past)}."
+            )
+        shares = self._share_dir is not None and not self.strategy.train_front
+        if shares and past:
+            # Before anything changes: the key is that of the start.
+            key = self._first_key(self._check_data(past[0]))
+            self._inference.share(sharing.SharedStart(self._share_dir, key))
+        added = len(state["seen"]) - self.num_classes
+        if added:
+            self.add_classes(added)
+        self._restore_classifier(state)
+        states.spread(self._other_parts(), state)
+        self.seen = np.array(state["seen"])
+        self.experiences_learned = learned
+        if self.strategy.keep_data:
+            self._kept = [self._check_data(experience) for experience in past]
+
     def replay_accuracy(self):
         """Tests the learner on what it would replay next.
 
@@ -323,51 +372,31 @@ class Learner(inference.Predictor):
 
     def _share_first(self, data, train):
         """Trains, or takes over what another learner came to."""
-        folder = pathlib.Path(self._share_dir) / self._first_key(data)
-        shared = sharing.SharedStart(folder)
+        shared = sharing.SharedStart(self._share_dir, self._first_key(data))
 
         def compute():
             train()
-            return self._state()
+            return self._classifier_state()
 
         state, found = shared.state(compute)
         if found:
-            self._restore(state)
+            self._restore_classifier(state)
         if not self.strategy.train_front:
             self._inference.share(shared)
 
     def _first_key(self, data):
-        """Names all that the first experience depends on."""
-        strategy, trainer, first = self.strategy, self.trainer, self.first
-        renormalization = self._batch_renormalization
-        return sharing.make_key(
-            data=data.fingerprint,
-            seed=self._seed,
-            latent_layer=self._latent_layer,
-            layers=[
-                [type(layer).__name__, layer.get_config()]
-                for layer in self.model.layers
-            ],
-            weights=sharing.make_key(**self.trainer.state()),
-            rates=[first.rates(0, epoch) for epoch in range(first.epochs)],
-            augment=_example(first.augment),
-            trainer=[trainer.batch_size, trainer.momentum],
-            weight_decay=trainer.weight_decay,
-            objective=type(strategy.objective).__name__,
-            protection=strategy.protection
-            and trainer.feature_optimizer.get_config(),
-            centering=strategy.consolidation
-            and strategy.consolidation.centering,
-            renormalization=renormalization
-            and [
-                renormalization.r_max,
-                renormalization.d_max,
-                renormalization.first_update_rate,
-            ],
+        return sharing.first_experience_key(
+            data,
+            self._seed,
+            self._latent_layer,
+            self.trainer,
+            self.first,
+            self.strategy,
+            self._batch_renormalization,
         )
 
-    def _parts(self):
-        """What the first experience changes, by name."""
+    def _classifier_parts(self):
+        """What the training of the classifier changes, by name."""
         parts = {
             "trainer": self.trainer,
             "batch_renormalization": self._batch_renormalization,
@@ -375,26 +404,22 @@ class Learner(inference.Predictor):
         }
         return {name: part for name, part in parts.items() if part}
 
-    def _state(self):
-        state = {
-            f"{name}/{key}": value
-            for name, part in self._parts().items()
-            for key, value in part.state().items()
-        }
-        random_state = json.dumps(self._rng.bit_generator.state)
-        return {"random_state": np.array(random_state), **state}
+    def _other_parts(self):
+        """What learns besides the classifier, by name."""
+        parts = {"replay": self.replay}
+        if self.strategy.statistics:
+            parts["statistics"] = self.strategy.statistics
+        return parts
 
-    def _restore(self, state):
-        self._rng.bit_generator.state = json.loads(str(state["random_state"]))
-        for name, part in self._parts().items():
-            start = f"{name}/"
-            part.restore(
-                {
-                    key.removeprefix(start): value
-                    for key, value in state.items()
-                    if key.startswith(start)
-                }
-            )
+    def _classifier_state(self):
+        return {
+            "random_state": states.pack_generator(self._rng),
+            **states.gather(self._classifier_parts()),
+        }
+
+    def _restore_classifier(self, state):
+        states.unpack_generator(self._rng, state["random_state"])
+        states.spread(self._classifier_parts(), state)
 
     def _train_generator(self, latents, labels, memory):
         """Only generated replay has a generator; others store patterns."""
@@ -452,16 +477,6 @@ class Learner(inference.Predictor):
                 ),
             )
         )
-
-
-def _example(augment):
-    """What an augmentation makes of noise: two of them look alike by it."""
-    if augment is None:
-        return None
-    noise = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
-    seeds = np.arange(16, dtype=np.int32).reshape(8, 2)
-    changed = [augment(tf.constant(noise), (16, 16), seed) for seed in seeds]
-    return sharing.make_key(changed=np.stack(changed))
 
 
 def _check_unused(unused, part):

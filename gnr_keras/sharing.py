@@ -8,6 +8,7 @@ import os
 import pathlib
 
 import numpy as np
+import tensorflow as tf
 
 
 class SharedStart:
@@ -18,11 +19,13 @@ class SharedStart:
     whole, so that a process may end at any moment.
 
     Args:
-        folder: a folder; it is made where there is none.
+        share_dir: a folder; it is made where there is none.
+        key: names the start among those in the folder, see
+            `first_experience_key`.
     """
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, share_dir, key):
+        self.folder = pathlib.Path(share_dir) / key
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def state(self, compute):
@@ -75,6 +78,46 @@ class SharedStart:
         os.replace(part, path)
 
 
+def first_experience_key(
+    data, seed, latent_layer, trainer, phase, strategy, renormalization
+):
+    """Names all that a first experience depends on.
+
+    Args:
+        data: the `Source` that is learned.
+        seed: the seed of the learner.
+        latent_layer: name of the layer at which the classifier is split.
+        trainer: the `ClassifierTrainer`, as it is before.
+        phase: the `Phase` of the first experience.
+        strategy: the `Strategy`.
+        renormalization: the `BatchRenormalizationSchedule`, or what is false.
+    """
+    return make_key(
+        data=data.fingerprint,
+        seed=seed,
+        latent_layer=latent_layer,
+        layers=[
+            [type(layer).__name__, layer.get_config()]
+            for layer in trainer.model.layers
+        ],
+        weights=make_key(**trainer.state()),
+        rates=[phase.rates(0, epoch) for epoch in range(phase.epochs)],
+        augment=_example(phase.augment),
+        trainer=[trainer.batch_size, trainer.momentum],
+        weight_decay=trainer.weight_decay,
+        objective=type(strategy.objective).__name__,
+        protection=strategy.protection
+        and trainer.feature_optimizer.get_config(),
+        centering=strategy.consolidation and strategy.consolidation.centering,
+        renormalization=renormalization
+        and [
+            renormalization.r_max,
+            renormalization.d_max,
+            renormalization.first_update_rate,
+        ],
+    )
+
+
 def make_key(**parts):
     """Returns a name for what the parts come to.
 
@@ -101,3 +144,13 @@ def _unnamed(config):
     if isinstance(config, list | tuple):
         return [_unnamed(part) for part in config]
     return config
+
+
+def _example(augment):
+    """What an augmentation makes of noise: two of them look alike by it."""
+    if augment is None:
+        return None
+    noise = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    seeds = np.arange(16, dtype=np.int32).reshape(8, 2)
+    changed = [augment(tf.constant(noise), (16, 16), seed) for seed in seeds]
+    return make_key(changed=np.stack(changed))

@@ -46,6 +46,15 @@ class ClassMeans:
             self._begin(features, labels)
             self._update(features, labels)
 
+    def state(self):
+        """Returns all that was counted, as arrays by name."""
+        return {"counts": self.counts, "means": self.means}
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.counts = np.array(state["counts"])
+        self.means = np.array(state["means"])
+
     def rows(self):
         """Returns `(weights, biases)` of all classes, zero for unseen ones.
 
@@ -149,6 +158,13 @@ class LinearDiscriminant(ClassMeans):
         # Symmetric but for rounding.
         scatter = (self._scatter + self._scatter.T) / 2
         return scatter / max(self.counts.sum(), 1)
+
+    def state(self):
+        return {**super().state(), "scatter": self._scatter}
+
+    def restore(self, state):
+        super().restore(state)
+        self._scatter = np.array(state["scatter"])
 
     def rows(self):
         identity = np.eye(self.means.shape[1])

@@ -164,7 +164,7 @@ def _slow_state(folder, counter):
         time.sleep(0.5)
         return {"x": np.arange(3)}
 
-    state, _ = sharing.SharedStart(folder).state(compute)
+    state, _ = sharing.SharedStart(folder, "start").state(compute)
     assert state["x"].tolist() == [0, 1, 2]
 
 
@@ -184,7 +184,7 @@ def test_processes_wait_for_what_one_of_them_computes(tmp_path):
 
 
 def test_what_was_cut_off_is_computed_again(tmp_path):
-    shared = sharing.SharedStart(tmp_path)
+    shared = sharing.SharedStart(tmp_path, "start")
 
     def interrupted(array):
         array[:] = 1
@@ -196,5 +196,5 @@ def test_what_was_cut_off_is_computed_again(tmp_path):
     def whole(array):
         array[:] = 2
 
-    latents = sharing.SharedStart(tmp_path).latents("a", (2, 3), whole)
+    latents = sharing.SharedStart(tmp_path, "start").latents("a", (2, 3), whole)
     np.testing.assert_array_equal(latents, np.full((2, 3), 2, np.float16))

@@ -92,6 +92,18 @@ class Replay(abc.ABC):
             np.zeros((0,), np.int32),
         )
 
+    def state(self):
+        """Returns what was stored or learned, as arrays by name."""
+        return {}
+
+    def restore(self, state):
+        """Goes on from what `state` returned.
+
+        Args:
+            state: of a memory that was built alike.
+        """
+        del state  # There was nothing.
+
     @abc.abstractmethod
     def _populate(self, classes, num_draws, rng):
         """Returns the memory, with patterns of `classes` only."""

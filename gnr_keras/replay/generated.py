@@ -13,7 +13,9 @@ class GeneratedReplay(Replay):
 
     Where classes are added later, the generator has to have a method
     `grown(num_classes)` that returns a larger one, and its trainer one
-    `grow(generator, classifier)`, as those of this package have.
+    `grow(generator, classifier)`, as those of this package have. Where what
+    was learned is saved, the trainer's `state()` and `restore(state)` are
+    those of both.
 
     Args:
         memory_size: patterns in the memory, R.
@@ -74,6 +76,12 @@ class GeneratedReplay(Replay):
                 they are.
         """
         self._observers.append(observer)
+
+    def state(self):
+        return self.trainer.state()
+
+    def restore(self, state):
+        self.trainer.restore(state)
 
     def _populate(self, classes, num_draws, rng):
         size = num_draws if self.fresh else self.memory_size

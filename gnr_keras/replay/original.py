@@ -45,6 +45,19 @@ class OriginalReplay(Replay):
             self._counts, (0, num_classes - len(self._counts))
         )
 
+    def state(self):
+        return {
+            "experiences": np.array(self._experiences),
+            "latents": self._stored.latents,
+            "labels": self._stored.labels,
+            "counts": self._counts,
+        }
+
+    def restore(self, state):
+        self._experiences = int(state["experiences"])
+        self._stored = Memory(state["latents"], state["labels"])
+        self._counts = state["counts"]
+
     def _populate(self, classes, num_draws, rng):
         chosen = np.isin(self._stored.labels, classes)
         return Memory(self._stored.latents[chosen], self._stored.labels[chosen])

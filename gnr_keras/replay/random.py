@@ -38,6 +38,12 @@ class RandomReplay(Replay):
         super().build(latent_shape, num_classes, classifier, seed)
         self.upper = None
 
+    def state(self):
+        return {} if self.upper is None else {"upper": np.array(self.upper)}
+
+    def restore(self, state):
+        self.upper = float(state["upper"]) if state else None
+
     def _populate(self, classes, num_draws, rng):
         shape = (self.memory_size, *self.latent_shape)
         latents = np.empty(shape, np.float16)

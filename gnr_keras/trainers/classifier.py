@@ -2,12 +2,12 @@
 
 import itertools
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
 from gnr_keras import objectives
+from gnr_keras import states
 from gnr_keras.trainers import compiled
 from gnr_keras.trainers import loop
 
@@ -76,18 +76,16 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
     def state(self):
         """Returns what training changed, as arrays by name."""
-        state = {
-            f"variable_{i}": keras.ops.convert_to_numpy(variable)
-            for i, variable in enumerate(self._variables)
+        return {
+            "trainings": np.array(self.trainings),
+            **states.of_variables(self._variables),
         }
-        return {"trainings": np.array(self.trainings), **state}
 
     def restore(self, state):
         """Goes on from what `state` returned."""
         self.trainings = int(state["trainings"])
         with self._strategy.scope():
-            for i, variable in enumerate(self._variables):
-                variable.assign(state[f"variable_{i}"])
+            states.assign(self._variables, state)
 
     @property
     def _variables(self):

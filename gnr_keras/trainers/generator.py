@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from gnr_keras import batches
 from gnr_keras import growing
+from gnr_keras import states
 from gnr_keras.trainers import loop
 
 
@@ -68,6 +69,23 @@ class GeneratorTrainer:
         optimizer = self._optimizer
         self._prepare(generator, classifier, optimizer)
         growing.inherit(optimizer.variables, self._optimizer.variables)
+
+    def state(self):
+        """Returns what training changed, as arrays by name."""
+        return {
+            "trainings": np.array(self.trainings),
+            **states.of_variables(self._variables),
+        }
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.trainings = int(state["trainings"])
+        with self._strategy.scope():
+            states.assign(self._variables, state)
+
+    @property
+    def _variables(self):
+        return [*self.generator.variables, *self._optimizer.variables]
 
     def fit(self, latents, labels, memory, rng, callbacks=()):
         """Trains on an experience and on the memory replayed in it.

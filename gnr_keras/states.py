@@ -1,0 +1,64 @@
+"""What parts of a learner know, as arrays by name.
+
+A part has `state()`, which returns such a dict, and `restore(state)`.
+"""
+
+import json
+
+import keras
+import numpy as np
+
+
+def gather(parts):
+    """Returns the states of parts in one dict, as "part/name".
+
+    Args:
+        parts: the parts, by name.
+    """
+    return {
+        f"{name}/{key}": value
+        for name, part in parts.items()
+        for key, value in part.state().items()
+    }
+
+
+def spread(parts, state):
+    """Gives each part what `gather` took from it.
+
+    Args:
+        parts: the parts, by name.
+        state: what `gather` returned; it may hold more.
+    """
+    for name, part in parts.items():
+        start = f"{name}/"
+        part.restore(
+            {
+                key.removeprefix(start): value
+                for key, value in state.items()
+                if key.startswith(start)
+            }
+        )
+
+
+def pack_generator(rng):
+    """Returns the state of a `numpy.random.Generator` as an array."""
+    return np.array(json.dumps(rng.bit_generator.state))
+
+
+def unpack_generator(rng, packed):
+    """Sets a `numpy.random.Generator` to what `pack_generator` returned."""
+    rng.bit_generator.state = json.loads(str(packed))
+
+
+def of_variables(variables):
+    """Returns the values of Keras variables, as arrays by position."""
+    return {
+        f"variable_{i}": keras.ops.convert_to_numpy(variable)
+        for i, variable in enumerate(variables)
+    }
+
+
+def assign(variables, state):
+    """Sets Keras variables to what `of_variables` returned."""
+    for i, variable in enumerate(variables):
+        variable.assign(state[f"variable_{i}"])
