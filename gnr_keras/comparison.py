@@ -1,14 +1,17 @@
 """Runs the experiment of gin files under several runs and seeds."""
 
 import itertools
+import json
 import re
 
 import gin
 
+from gnr_keras import checkpoint
 from gnr_keras import gin_bindings
 from gnr_keras import report
 from gnr_keras import runs
 
+_CHECKPOINTS = "checkpoints"
 # The rest of a binding, which may go on over several lines.
 _VALUE = r".*(?:(?<=\\)\n.*)*\n"
 
@@ -23,10 +26,14 @@ def compare(
     data_dir=None,
     progress_factory=None,
     share_dir=None,
+    resume=True,
+    checkpoint_seconds=30.0,
 ):
     """Runs all `names` x `seeds`, and writes what came of them.
 
     Everything that can be known to be wrong is found before the first run.
+    A folder that holds some of the runs, finished or begun, is taken up where
+    it was left.
 
     Args:
         gin_files: gin files of the experiment.
@@ -34,11 +41,14 @@ def compare(
         gin_dir: folder that includes are relative to.
         names: the paper's names of the runs.
         seeds: integers.
-        output_dir: folder of the results; must not hold any.
+        output_dir: folder of the results; must not hold all of them.
         data_dir: folder of the data sets.
         progress_factory: builds a `Progress` from the number of runs.
         share_dir: folder in which runs share their first experience and
             latents, see `Learner`.
+        resume: `False` refuses a folder that holds anything of a run.
+        checkpoint_seconds: see `gnr_keras.checkpoint.Checkpoints`; the last
+            one of each run stays.
 
     Returns:
         The results of each run, as dicts.
@@ -46,10 +56,20 @@ def compare(
     check_each_once("run", names)
     check_each_once("seed", seeds)
     gin_bindings.configure(gin_files, overrides, gin_dir, names)
-    report.check_output_dir(output_dir)
+    cells = list(itertools.product(seeds, names))
+    configs = {
+        name: resolve_config(gin_files, overrides, gin_dir, name)
+        for name in names
+    }
+    if resume:
+        finished = _take_up(output_dir, cells, configs)
+    else:
+        report.check_output_dir(output_dir)
+        finished = {}
+    gin_bindings.configure(gin_files, overrides, gin_dir, names)
     progress = None
     if progress_factory is not None:
-        progress = progress_factory(len(names) * len(seeds))
+        progress = progress_factory(len(cells) - len(finished))
     # A seed may be none of a protocol's runs; the first is met at once.
     with gin_bindings.run_scope(names[0]):
         for seed in seeds[1:]:
@@ -57,21 +77,56 @@ def compare(
             experiment.build_stream(seed, data_dir)
     all_results = []
     with report.output_folder(output_dir):
-        for seed, name in itertools.product(seeds, names):
-            results = run_cell(
-                gin_files,
-                overrides,
-                gin_dir,
-                name,
-                seed,
-                output_dir,
-                data_dir,
-                progress,
-                share_dir=share_dir,
-            )
+        for seed, name in cells:
+            results = finished.get((seed, name))
+            if results is None:
+                results = run_cell(
+                    gin_files,
+                    overrides,
+                    gin_dir,
+                    name,
+                    seed,
+                    output_dir,
+                    data_dir,
+                    progress,
+                    configs[name],
+                    share_dir,
+                    checkpoint_seconds,
+                )
             all_results.append(results)
             report.write_summary(output_dir, all_results)
     return all_results
+
+
+def _take_up(output_dir, cells, configs):
+    """Returns the results of the cells that are finished.
+
+    Raises:
+        FileExistsError: where all are, or others are there.
+        ValueError: where some cell was begun with another configuration.
+    """
+    folders = {
+        report.run_folder(output_dir, name, seed): (seed, name)
+        for seed, name in cells
+    }
+    finished = {}
+    for folder in report.find_runs(output_dir):
+        if folder not in folders or not (folder / "config.gin").exists():
+            report.check_output_dir(output_dir)
+        seed, name = folders[folder]
+        difference = report.config_difference(folder, configs[name])
+        if difference:
+            raise ValueError(
+                f"{folder} was begun with another configuration than that of "
+                f"this command ({difference}). Give the bindings that it was "
+                "begun with, or choose another --output_dir."
+            )
+        if (folder / "results.json").exists():
+            results = json.loads((folder / "results.json").read_text())
+            finished[seed, name] = results
+    if len(finished) == len(cells):
+        report.check_output_dir(output_dir)
+    return finished
 
 
 def run_cell(
@@ -85,6 +140,7 @@ def run_cell(
     progress=None,
     config=None,
     share_dir=None,
+    checkpoint_seconds=None,
 ):
     """Runs the experiment under one run and seed, and writes its results.
 
@@ -100,15 +156,26 @@ def run_cell(
         config: text of `config.gin` beside the results, for who asks later
             what they were made with.
         share_dir: see `compare`.
+        checkpoint_seconds: see `compare`; `None` for no checkpoints.
 
     Returns:
         The results, as a dict.
     """
     # Read anew, so that the operative config is this run's alone.
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
+    checkpoints = None
+    if checkpoint_seconds is not None:
+        folder = report.run_folder(output_dir, name, seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.gin").write_text(config)
+        checkpoints = checkpoint.Checkpoints(
+            folder / _CHECKPOINTS, checkpoint_seconds
+        )
     with gin_bindings.run_scope(name):
         experiment = gin_bindings.build_experiment()
-        results = experiment.run(name, seed, data_dir, progress, share_dir)
+        results = experiment.run(
+            name, seed, data_dir, progress, share_dir, checkpoints
+        )
     report.write_results(
         output_dir, results, gin_bindings.operative_config(name), config
     )

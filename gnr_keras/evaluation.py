@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from gnr_keras.quality import Quality
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
@@ -132,6 +134,24 @@ def _old_classes(matrix, first_evaluation):
     ]
 
 
+def _columns(kind, rows):
+    """Fields of dataclasses as arrays, one row each."""
+    return {
+        f"{kind.__name__}/{field.name}": np.stack(
+            [getattr(row, field.name) for row in rows]
+        )
+        for field in dataclasses.fields(kind)
+    }
+
+
+def _rows(kind, state):
+    """The fields of each row, where `_columns` made any."""
+    names = [f"{kind.__name__}/{f.name}" for f in dataclasses.fields(kind)]
+    if names[0] not in state:
+        return []
+    return list(zip(*(state[name] for name in names), strict=True))
+
+
 class History:
     """The evaluations of a learner over a stream.
 
@@ -168,6 +188,33 @@ class History:
         self.evaluations.append(evaluation)
         self._replay_accuracy.append(replay_accuracy)
         self._quality.append(quality)
+
+    def state(self):
+        """Returns the evaluations so far, as arrays by name."""
+        state = {
+            "evaluated_after": np.array(self.evaluated_after, int),
+            "replay_accuracy": np.array(self._replay_accuracy, float),
+        }
+        if self.evaluations:
+            state |= _columns(Evaluation, self.evaluations)
+        if self.evaluations and None not in self._quality:
+            state |= _columns(Quality, self._quality)
+        return state
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.evaluated_after = state["evaluated_after"].tolist()
+        count = len(self.evaluated_after)
+        self.evaluations = [
+            Evaluation(float(whole), float(growing), by_class)
+            for whole, growing, by_class in _rows(Evaluation, state)
+        ]
+        self._replay_accuracy = [
+            None if np.isnan(value) else value
+            for value in state["replay_accuracy"].tolist()
+        ]
+        self._quality = [Quality(*row) for row in _rows(Quality, state)]
+        self._quality = self._quality or [None] * count
 
     def summary(self):
         """Returns the figures of `results.json`, `None` where undefined."""

@@ -1,6 +1,7 @@
 """An experiment: a stream, a learner and what came of it."""
 
 import inspect
+import json
 import platform
 import time
 
@@ -14,6 +15,7 @@ from gnr_keras import progress as progress_lib
 from gnr_keras import quality as quality_lib
 from gnr_keras import replay as replay_lib
 from gnr_keras import runs
+from gnr_keras import states
 from gnr_keras import strategies
 from gnr_keras.learner import Learner
 
@@ -67,7 +69,15 @@ class Experiment:
         }
         self._evaluate_every = evaluate_every
 
-    def run(self, name, seed, data_dir=None, progress=None, share_dir=None):
+    def run(
+        self,
+        name,
+        seed,
+        data_dir=None,
+        progress=None,
+        share_dir=None,
+        checkpoints=None,
+    ):
         """Learns the whole stream.
 
         Args:
@@ -78,6 +88,8 @@ class Experiment:
                 happens.
             share_dir: folder in which runs share their first experience and
                 latents, see `Learner`.
+            checkpoints: a `gnr_keras.checkpoint.Checkpoints`. A run goes on
+                from the latest, and leaves others.
 
         Returns:
             The contents of `results.json`, as a dict.
@@ -88,10 +100,18 @@ class Experiment:
         stream = self.build_stream(seed, data_dir, progress)
         data_seconds = time.perf_counter() - start
         learner = self._build_learner(run, stream, seed, data_dir, share_dir)
+        learner.seconds["data"] = data_seconds
         meter = _watch_generator(learner, seed)
         history = evaluation.History(stream, learner.predict_among)
-        progress.on_run_begin(run.name, seed, len(stream))
-        for experience in stream:
+        parts = {"history": history}
+        if meter is not None:
+            parts["meter"] = meter
+        learned = 0
+        if checkpoints is not None:
+            learned, before = _resume(checkpoints, learner, parts, stream)
+            start -= before
+        progress.on_run_begin(run.name, seed, len(stream), learned)
+        for experience in stream[learned:]:
             learner.fit(experience, callbacks=[progress.callback()])
             if self._is_due(experience.index, len(stream)):
                 history.add(
@@ -100,9 +120,18 @@ class Experiment:
                     learner.replay_accuracy(),
                     _measure_generator(meter, learner),
                 )
+            last = experience.index == len(stream) - 1
+            if checkpoints is not None and (checkpoints.due or last):
+                seconds = _seconds(learner, start)
+                checkpoints.save(
+                    experience.index + 1,
+                    {
+                        "seconds": np.array(json.dumps(seconds)),
+                        **states.gather({"learner": learner, **parts}),
+                    },
+                )
             progress.on_experience_end(experience.index, history)
-        seconds = {"data": data_seconds, **learner.seconds}
-        seconds["total"] = time.perf_counter() - start
+        seconds = _seconds(learner, start)
         return {
             "run": run.name,
             "seed": seed,
@@ -111,6 +140,7 @@ class Experiment:
             "skipped_images": stream.skipped_images,
             "class_names": stream.original_class_names,
             **history.summary(),
+            "weights_sha256": states.digest(learner.state()),
             "versions": _versions(),
             "seconds": {k: round(v, 3) for k, v in seconds.items()},
         }
@@ -163,6 +193,24 @@ def _check_takes_replay(strategy, run):
         ) from error
 
 
+def _resume(checkpoints, learner, parts, stream):
+    """Restores the latest checkpoint, where there is one.
+
+    Returns:
+        The experiences that are learned, and the seconds that it took.
+    """
+    latest = checkpoints.latest()
+    if latest is None:
+        return 0, 0.0
+    learned, state = latest
+    learner.restore(states.part_of(state, "learner"), stream[:learned])
+    states.spread(parts, state)
+    seconds = json.loads(str(state["seconds"]))
+    total = seconds.pop("total")
+    learner.seconds.update(seconds)
+    return learned, total
+
+
 def _watch_generator(learner, seed):
     """Returns what measures the learner's generator, `None` without one."""
     if not isinstance(learner.replay, replay_lib.GeneratedReplay):
@@ -178,6 +226,10 @@ def _measure_generator(meter, learner):
     return meter.measure(
         learner.replay.generator.generate, learner.predict_latents, learner.seen
     )
+
+
+def _seconds(learner, start):
+    return {**learner.seconds, "total": time.perf_counter() - start}
 
 
 def _versions():

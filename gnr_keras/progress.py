@@ -15,8 +15,8 @@ class Progress:
     def on_data(self, done, total):
         """`done` of `total` parts of the data set are drawn."""
 
-    def on_run_begin(self, run, seed, num_experiences):
-        """A run starts."""
+    def on_run_begin(self, run, seed, num_experiences, learned=0):
+        """A run starts, or goes on after `learned` experiences."""
 
     def callback(self):
         """Returns a Keras callback for one training of the classifier."""
@@ -47,14 +47,18 @@ class ConsoleProgress(Progress):
         if done == total:
             self._end_line()
 
-    def on_run_begin(self, run, seed, num_experiences):
+    def on_run_begin(self, run, seed, num_experiences, learned=0):
         self._runs_begun += 1
         self._title = f"{run} seed {seed}"
         self._num_experiences = num_experiences
-        self._experience = 1
+        self._learned_before = learned
+        self._experience = 1 + learned
         self._training = _NO_TRAINING
         self._accuracy = "not yet tested"
         self._times = [time.perf_counter()]
+        if learned:
+            self._write(f"{self._title} | goes on after experience {learned}")
+            self._end_line()
 
     def callback(self):
         return _EpochCallback(self)
@@ -90,7 +94,8 @@ class ConsoleProgress(Progress):
         if len(durations) < 3:
             return "?:??"
         later = np.median(durations[1:])
-        left = (self._num_experiences - len(durations)) * later
+        done = self._learned_before + len(durations)
+        left = (self._num_experiences - done) * later
         whole_run = durations[0] + (self._num_experiences - 1) * later
         left += max(self._num_runs - self._runs_begun, 0) * whole_run
         minutes, seconds = divmod(round(left), 60)

@@ -5,6 +5,8 @@ import numbers
 
 import numpy as np
 
+from gnr_keras import states
+
 # Patterns that are there at once, whatever the number of classes.
 _SLICE = 256
 
@@ -99,6 +101,22 @@ class GeneratorQuality:
             chosen = labels == label
             real.add(pooled[chosen], draws[chosen], self.limit)
 
+    def state(self):
+        """Returns the real patterns that it remembers, as arrays by name."""
+        state = {"random_state": states.pack_generator(self._rng)}
+        return state | states.gather(
+            {str(label): real for label, real in self._classes.items()}
+        )
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        states.unpack_generator(self._rng, state["random_state"])
+        labels = {key.split("/")[0] for key in state if "/" in key}
+        self._classes = {int(label): _RealPatterns() for label in labels}
+        states.spread(
+            {str(label): real for label, real in self._classes.items()}, state
+        )
+
     def measure(self, generate, predict, seen):
         """Measures what a generator makes now.
 
@@ -158,6 +176,13 @@ class _RealPatterns:
             draws = np.concatenate([self._draws, draws])
         kept = np.argsort(draws)[:limit]
         self._patterns, self._draws = patterns[kept], draws[kept]
+        self._units = None
+
+    def state(self):
+        return {"patterns": self._patterns, "draws": self._draws}
+
+    def restore(self, state):
+        self._patterns, self._draws = state["patterns"], state["draws"]
         self._units = None
 
     def relative_distance(self, generated):

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import dataclasses
+import difflib
 import json
 import os
 import pathlib
@@ -77,16 +78,52 @@ def run_folder(output_dir, run, seed):
     return pathlib.Path(output_dir) / run / f"seed_{seed}"
 
 
+def find_runs(output_dir):
+    """Returns the folders of runs that are finished or begun, in order."""
+    output_dir = pathlib.Path(output_dir)
+    return sorted(
+        {
+            path.parent
+            for name in ("results.json", "checkpoints")
+            for path in output_dir.glob(f"*/seed_*/{name}")
+        }
+    )
+
+
 def check_output_dir(output_dir):
     """Raises `FileExistsError` where a folder already holds results."""
-    output_dir = pathlib.Path(output_dir)
-    found = sorted(output_dir.glob("*/seed_*/results.json"))
-    found += sorted(output_dir.glob("summary.csv"))
+    found = find_runs(output_dir)
+    found += sorted(pathlib.Path(output_dir).glob("summary.csv"))
     if found:
         raise FileExistsError(
             f"{output_dir} already holds results ({found[0]}), which stay as "
             "they are. Choose another --output_dir, or move these away."
         )
+
+
+def config_difference(folder, config):
+    """Compares a configuration with that of the results in a folder.
+
+    Args:
+        folder: that of one run and seed.
+        config: all bindings, as gin text.
+
+    Returns:
+        The first few bindings that differ, for people; `None` for none.
+    """
+    path = pathlib.Path(folder) / "config.gin"
+    if not path.exists():
+        return "there is no config.gin beside its results.json"
+    before = path.read_text()
+    if before == config:
+        return None
+    lines = [
+        line
+        for line in difflib.ndiff(before.splitlines(), config.splitlines())
+        if line[:2] in ("- ", "+ ") and not line[2:].startswith("#")
+    ]
+    more = ", ..." if len(lines) > 4 else ""
+    return f"then -, now +: {', '.join(lines[:4])}{more}"
 
 
 @contextlib.contextmanager

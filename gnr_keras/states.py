@@ -3,6 +3,7 @@
 A part has `state()`, which returns such a dict, and `restore(state)`.
 """
 
+import hashlib
 import json
 
 import keras
@@ -30,14 +31,32 @@ def spread(parts, state):
         state: what `gather` returned; it may hold more.
     """
     for name, part in parts.items():
-        start = f"{name}/"
-        part.restore(
-            {
-                key.removeprefix(start): value
-                for key, value in state.items()
-                if key.startswith(start)
-            }
-        )
+        part.restore(part_of(state, name))
+
+
+def part_of(state, name):
+    """Returns what one part gave to `gather`.
+
+    Args:
+        state: what `gather` returned; it may hold more.
+        name: the name of the part.
+    """
+    start = f"{name}/"
+    return {
+        key.removeprefix(start): value
+        for key, value in state.items()
+        if key.startswith(start)
+    }
+
+
+def digest(state):
+    """Returns the SHA-256 of arrays by name, as hexadecimal digits."""
+    total = hashlib.sha256()
+    for name, value in sorted(state.items()):
+        value = np.ascontiguousarray(value)
+        total.update(f"{name} {value.dtype} {value.shape}\n".encode())
+        total.update(value.tobytes())
+    return total.hexdigest()
 
 
 def pack_generator(rng):

@@ -7,6 +7,8 @@ import datetime
 import functools
 import os
 import pathlib
+import shlex
+import signal
 import sys
 import warnings
 
@@ -38,6 +40,12 @@ _SEEDS = flags.DEFINE_list("seeds", "0", "Seeds to run each with.")
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder of the data sets. Default: that of TFDS."
 )
+_RESUME = flags.DEFINE_bool(
+    "resume", True, "Go on where --output_dir holds some of these runs."
+)
+_CHECKPOINT_SECONDS = flags.DEFINE_float(
+    "checkpoint_seconds", 30.0, "Least time between two; 0: each experience."
+)
 _SHARE_DIR = flags.DEFINE_string(
     "share_dir",
     None,
@@ -50,6 +58,8 @@ def main(argv):
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if len(argv) > 1:
         sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
+    # As Ctrl-C does, so that both end alike.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     stem = pathlib.Path((_GIN_FILE.value or ["run"])[0]).stem
     now = datetime.datetime.now()
     output_dir = _OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
@@ -64,7 +74,15 @@ def main(argv):
             _DATA_DIR.value,
             functools.partial(progress.ConsoleProgress, sys.stderr),
             _SHARE_DIR.value,
+            _RESUME.value,
+            _CHECKPOINT_SECONDS.value,
         )
+    except KeyboardInterrupt:
+        again = shlex.join(["python", *sys.argv])
+        if not _OUTPUT_DIR.value:
+            again += f" --output_dir={output_dir}"
+        print(f"\ninterrupted. To go on where it was: {again}", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")

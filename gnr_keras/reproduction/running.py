@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import difflib
 import itertools
 import json
 import multiprocessing
@@ -112,14 +111,13 @@ class Cells:
         folder = self._folder(cell)
         if not (folder / "results.json").exists():
             return False
-        config = folder / "config.gin"
-        before = config.read_text() if config.exists() else ""
-        if before != cell.config:
+        difference = report.config_difference(folder, cell.config)
+        if difference:
             raise ValueError(
                 f"{folder} holds results of another configuration than would "
-                f"run now ({_differences(before, cell.config)}). Choose "
-                "another --output_dir, give the bindings that it was run "
-                "with, or move the folder away to have it run again."
+                f"run now ({difference}). Choose another --output_dir, give "
+                "the bindings that it was run with, or move the folder away "
+                "to have it run again."
             )
         return True
 
@@ -388,16 +386,3 @@ def _run(cells, cell, progress=None):
             "the command is given again."
         )
         raise
-
-
-def _differences(before, now):
-    """Names the first few bindings that differ."""
-    if not before:
-        return "there is no config.gin beside its results.json"
-    lines = [
-        line
-        for line in difflib.ndiff(before.splitlines(), now.splitlines())
-        if line[:2] in ("- ", "+ ") and not line[2:].startswith("#")
-    ]
-    more = ", ..." if len(lines) > 4 else ""
-    return f"then -, now +: {', '.join(lines[:4])}{more}"

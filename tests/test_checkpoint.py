@@ -1,0 +1,126 @@
+"""Tests of checkpoints: whole, pruned, and nothing but arrays."""
+
+import os
+
+import numpy as np
+import pytest
+
+from gnr_keras import checkpoint
+
+
+@pytest.fixture
+def checkpoints(tmp_path):
+    return checkpoint.Checkpoints(tmp_path / "checkpoints", seconds=0)
+
+
+def names(checkpoints):
+    return sorted(path.name for path in checkpoints.folder.iterdir())
+
+
+def save(checkpoints, *numbers):
+    for number in numbers:
+        checkpoints.save(number, {"part/value": np.full(1000, number)})
+
+
+def test_the_latest_comes_back(checkpoints):
+    assert checkpoints.latest() is None
+    save(checkpoints, 1, 2, 10)
+    learned, state = checkpoints.latest()
+    assert learned == 10
+    assert set(state) == {"part/value"}
+    np.testing.assert_array_equal(state["part/value"], np.full(1000, 10))
+
+
+def test_two_are_kept(checkpoints):
+    save(checkpoints, 8, 9, 10, 11)
+    assert names(checkpoints) == [
+        "experience_00010.npz",
+        "experience_00011.npz",
+    ]
+
+
+def test_clear_leaves_nothing(checkpoints):
+    save(checkpoints, 1)
+    checkpoints.clear()
+    assert not checkpoints.folder.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_one_is_passed_over(damage, checkpoints):
+    save(checkpoints, 1, 2)
+    path = checkpoints.folder / "experience_00002.npz"
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[len(content) // 2] ^= 1
+    path.write_bytes(
+        {"cut": content[:-300], "flipped": content, "empty": b""}[damage]
+    )
+    with pytest.warns(UserWarning, match="experience_00002.npz is damaged"):
+        learned, _ = checkpoints.latest()
+    assert learned == 1
+
+
+def test_where_all_are_damaged_that_is_said(checkpoints):
+    save(checkpoints, 1)
+    (checkpoints.folder / "experience_00001.npz").write_bytes(b"no archive")
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(ValueError, match="None of the checkpoints in"),
+    ):
+        checkpoints.latest()
+
+
+def test_another_format_is_refused(checkpoints, monkeypatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", 99)
+    save(checkpoints, 1)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="has format 99; .* reads format 1"):
+        checkpoints.latest()
+
+
+def test_nothing_is_unpickled(checkpoints):
+    class Evil:
+        def __reduce__(self):
+            return os.mkdir, (str(checkpoints.folder / "ran"),)
+
+    checkpoints.folder.mkdir()
+    np.savez(
+        checkpoints.folder / "experience_00001.npz",
+        format=np.array(checkpoint.FORMAT),
+        evil=np.array([Evil()], dtype=object),
+    )
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(ValueError, match="None of the checkpoints"),
+    ):
+        checkpoints.latest()
+    assert not (checkpoints.folder / "ran").exists()
+
+
+def test_a_full_disk_leaves_the_last_good_one(checkpoints, monkeypatch):
+    save(checkpoints, 1)
+
+    def full(file, **arrays):
+        file.write(b"some")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space left .* still there"):
+        save(checkpoints, 2)
+    assert names(checkpoints) == ["experience_00001.npz"]
+    assert checkpoints.latest()[0] == 1
+
+
+def test_what_a_crash_left_half_written_is_not_taken(checkpoints):
+    save(checkpoints, 1)
+    (checkpoints.folder / "experience_00002.npz.part").write_bytes(b"half")
+    assert checkpoints.latest()[0] == 1
+
+
+def test_the_next_is_due_after_some_time(tmp_path):
+    often = checkpoint.Checkpoints(tmp_path, seconds=0)
+    seldom = checkpoint.Checkpoints(tmp_path, seconds=1000)
+    for checkpoints in (often, seldom):
+        save(checkpoints, 1)
+    assert often.due
+    assert not seldom.due
