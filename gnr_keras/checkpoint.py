@@ -31,6 +31,8 @@ class Checkpoints:
         seconds: time that has to pass before the next is written, for
             streams of many short experiences; 0 for one after each. The last
             of a stream is always written.
+        config: text that is left beside them as `config.gin`, for who asks
+            what they were made with.
 
     Example:
 
@@ -41,9 +43,10 @@ class Checkpoints:
     ```
     """
 
-    def __init__(self, folder, seconds=30.0):
+    def __init__(self, folder, seconds=30.0, config=None):
         self.folder = pathlib.Path(folder)
         self.seconds = seconds
+        self._config = config
         self._last = time.monotonic()
 
     @property
@@ -59,6 +62,8 @@ class Checkpoints:
             state: arrays by name.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self._config is not None:
+            (self.folder / "config.gin").write_text(self._config)
         path = self.folder / f"experience_{learned:05d}.npz"
         part = path.with_suffix(".npz.part")
         try:
@@ -82,6 +87,7 @@ class Checkpoints:
         """Deletes them all, where a run is finished and will not go on."""
         for _, path in self._found():
             path.unlink()
+        (self.folder / "config.gin").unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.folder.rmdir()  # Fails where there is something else in it.
 
@@ -100,8 +106,8 @@ class Checkpoints:
                 version = int(state.pop(_KEY))
             except (*_DAMAGED, KeyError) as error:
                 warnings.warn(
-                    f"{path} is damaged ({error or type(error).__name__}) and "
-                    "passed over.",
+                    f"{path} is damaged ({str(error) or type(error).__name__}) "
+                    "and passed over.",
                     stacklevel=2,
                 )
                 continue

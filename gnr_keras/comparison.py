@@ -111,17 +111,19 @@ def _take_up(output_dir, cells, configs):
     }
     finished = {}
     for folder in report.find_runs(output_dir):
-        if folder not in folders or not (folder / "config.gin").exists():
+        is_finished = (folder / "results.json").exists()
+        holder = folder if is_finished else folder / _CHECKPOINTS
+        if folder not in folders or not (holder / "config.gin").exists():
             report.check_output_dir(output_dir)
         seed, name = folders[folder]
-        difference = report.config_difference(folder, configs[name])
+        difference = report.config_difference(holder, configs[name])
         if difference:
             raise ValueError(
                 f"{folder} was begun with another configuration than that of "
                 f"this command ({difference}). Give the bindings that it was "
                 "begun with, or choose another --output_dir."
             )
-        if (folder / "results.json").exists():
+        if is_finished:
             results = json.loads((folder / "results.json").read_text())
             finished[seed, name] = results
     if len(finished) == len(cells):
@@ -165,12 +167,8 @@ def run_cell(
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
     checkpoints = None
     if checkpoint_seconds is not None:
-        folder = report.run_folder(output_dir, name, seed)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.gin").write_text(config)
-        checkpoints = checkpoint.Checkpoints(
-            folder / _CHECKPOINTS, checkpoint_seconds
-        )
+        folder = report.run_folder(output_dir, name, seed) / _CHECKPOINTS
+        checkpoints = checkpoint.Checkpoints(folder, checkpoint_seconds, config)
     with gin_bindings.run_scope(name):
         experiment = gin_bindings.build_experiment()
         results = experiment.run(

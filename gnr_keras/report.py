@@ -81,12 +81,10 @@ def run_folder(output_dir, run, seed):
 def find_runs(output_dir):
     """Returns the folders of runs that are finished or begun, in order."""
     output_dir = pathlib.Path(output_dir)
+    finished = output_dir.glob("*/seed_*/results.json")
+    begun = output_dir.glob("*/seed_*/checkpoints/*.npz")
     return sorted(
-        {
-            path.parent
-            for name in ("results.json", "checkpoints")
-            for path in output_dir.glob(f"*/seed_*/{name}")
-        }
+        {path.parent for path in finished} | {p.parents[1] for p in begun}
     )
 
 

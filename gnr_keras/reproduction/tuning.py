@@ -115,6 +115,12 @@ _UNPROTECTED = (
     Configuration("1e-4_3e-3", _rates("1e-4", "3e-3")),
     Configuration("1e-4_1e-2", _rates("1e-4", "1e-2")),
 )
+# Of a network that was not pretrained.
+_SCRATCH = (
+    Configuration("1e-3_1e-2", _rates("1e-3", "1e-2")),
+    Configuration("1e-3_5e-2", _rates("1e-3", "5e-2")),
+    Configuration("5e-3_5e-2", _rates("5e-3", "5e-2")),
+)
 # More than any stream has experiences: evaluated after the last alone.
 _AT_THE_END = "Experiment.evaluate_every = 1000"
 _FRUITS360 = (
@@ -137,7 +143,7 @@ PLANS = {
         ),
         Plan("fruits360_nc_er.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("fruits360_nc_lwf.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
-        Plan("tiny_imagenet_nc.gin", 100, _TINY_IMAGENET, _FOUR, _RATES[:3]),
+        Plan("tiny_imagenet_nc.gin", 100, _TINY_IMAGENET, _FOUR, _SCRATCH),
     )
 }
 

@@ -371,8 +371,9 @@ def test_script_writes_the_page_of_what_is_finished(tmp_path):
     page = (tmp_path / "fruits360_nc.md").read_text()
     assert result.stdout == f"{page}\n"
     rows = cells_of(page)
-    assert rows[0] == ["run", "1e-4_3e-3", "1e-4_1e-2", "3e-4_1e-2"]
-    assert rows[2] == ["none", "-", "-", "-"]
+    rates = ["1e-4_3e-3", "1e-4_1e-2", "3e-4_1e-2", "1e-3_1e-2", "3e-4_3e-2"]
+    assert rows[0] == ["run", *rates]
+    assert rows[2] == ["none", "-", "-", "-", "-", "-"]
     assert page.endswith(
         "    python scripts/tune.py --gin_file=fruits360_nc.gin "
         f"--output_dir={tmp_path} --data_dir=<folder>\n"

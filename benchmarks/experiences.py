@@ -1,0 +1,68 @@
+"""Whole experiences through the public API, against their raw steps."""
+
+import time
+
+from benchmarks import learners
+from benchmarks import raw
+
+
+def measure(size, folder):
+    """Measures an experience after the first, from files on the disk.
+
+    Args:
+        size: a `Size`.
+        folder: an empty folder for the images.
+
+    Returns:
+        Figures by name, each a ratio:
+
+        - "loop_efficiency_classifier", "loop_efficiency_generator": time of
+          the raw steps / time of the experience.
+        - "caching_gain": time with the front in every epoch / with latents
+          that are kept, in units of what the raw steps predict of it.
+        - "generator_cost": time of a step of the generator / of the
+          classifier, at the same batch.
+    """
+    images = learners.write_images(folder, size, size.images // 2)
+    cached = learners.build(size, learners.generated_replay(size), size.epochs)
+    # One epoch a fit: each of them runs the front anew.
+    uncached = learners.build(size, learners.original_replay(size), 1)
+    plain = learners.build(size, learners.original_replay(size), size.epochs)
+    for learner in (cached, uncached, plain):
+        learner.fit(images)
+    steps = raw.seconds_per_step(cached, size)
+    best = {}
+    for _ in range(size.repeats):
+        taken = _fit(cached, images)
+        taken["with_generator"] = taken.pop("experience")
+        taken["cached"] = _fit(plain, images)["experience"]
+        taken["uncached"] = sum(
+            _fit(uncached, images)["experience"] for _ in range(size.epochs)
+        )
+        again = raw.seconds_per_step(cached, size)
+        steps = {name: min(steps[name], again[name]) for name in steps}
+        best = {
+            name: min(value, best.get(name, value))
+            for name, value in taken.items()
+        }
+    bound = raw.experience_seconds(size, steps)
+    predicted = raw.experience_seconds(size, steps, size.epochs) / bound
+    return {
+        "loop_efficiency_classifier": bound / best["cached"],
+        "loop_efficiency_generator": (
+            raw.generator_seconds(size, steps) / best["generator"]
+        ),
+        "caching_gain": best["uncached"] / best["cached"] / predicted,
+        "generator_cost": steps["generator"] / steps["classifier"],
+    }
+
+
+def _fit(learner, images):
+    """Returns the seconds of an experience, and of the generator in it."""
+    before = learner.seconds["generator"]
+    begin = time.perf_counter()
+    learner.fit(images)
+    return {
+        "experience": time.perf_counter() - begin,
+        "generator": learner.seconds["generator"] - before,
+    }
