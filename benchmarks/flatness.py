@@ -49,7 +49,7 @@ def measure(size):
 
 
 def growth(size):
-    """Measures one batch of the classifier over the number of classes.
+    """Measures a short experience over the number of classes.
 
     Args:
         size: a `Size`.
@@ -84,15 +84,17 @@ def count_traces(learner):
         learner.replay.trainer,
         learner.replay.generator,
     ]
-    functions = [
-        value
-        for holder in holders
-        for value in vars(holder).values()
-        if isinstance(value, tf.types.experimental.PolymorphicFunction)
-    ]
-    if len(functions) < len(holders):
-        raise RuntimeError("Compiled functions are no attributes any more.")
-    return sum(f.experimental_get_tracing_count() for f in functions)
+    traces = 0
+    for holder in holders:
+        functions = [
+            value
+            for value in vars(holder).values()
+            if isinstance(value, tf.types.experimental.PolymorphicFunction)
+        ]
+        if not functions:
+            raise RuntimeError(f"{holder} has no compiled functions.")
+        traces += sum(f.experimental_get_tracing_count() for f in functions)
+    return traces
 
 
 def resident_bytes():

@@ -12,7 +12,6 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow
 begin = time.perf_counter()
 from gnr_keras.trainers import classifier
-loop = classifier.loop.run_loop
 
 def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
     run = epoch_runner(0)

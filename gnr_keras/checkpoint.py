@@ -1,7 +1,6 @@
 """Checkpoints: what a run has learned so far, in files that are whole."""
 
-import contextlib
-import os
+import fcntl
 import pathlib
 import re
 import time
@@ -11,12 +10,23 @@ import zlib
 
 import numpy as np
 
+from gnr_keras import storage
+
 # Raised with every change that older versions cannot read.
 FORMAT = 1
-_KEY = "format"
+_HEADER = "format_and_size"
 _KEPT = 2
 # What reading a file raises that was cut off or changed.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError)
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 
 
 class Checkpoints:
@@ -24,30 +34,40 @@ class Checkpoints:
 
     A file gets its name when it is on the disk and whole, so that a process
     or machine may end at any moment; the two latest are kept. They hold
-    arrays and text alone: reading one runs no code of it.
+    arrays and text alone: reading one runs no code of it. While one process
+    uses the folder, others are refused.
 
     Args:
-        folder: a folder; it is made where there is none.
+        folder: a folder; it is made by the first `save`.
         seconds: time that has to pass before the next is written, for
             streams of many short experiences; 0 for one after each. The last
             of a stream is always written.
-        config: text that is left beside them as `config.gin`, for who asks
-            what they were made with.
+        texts: for each name a function that returns the text of a file of
+            that name, left beside the checkpoints.
 
     Example:
 
     ```python
-    checkpoints = Checkpoints("run/checkpoints")
-    checkpoints.save(learner.experiences_learned, learner.state())
-    learned, state = checkpoints.latest()
+    with Checkpoints("run/checkpoints") as checkpoints:
+        checkpoints.save(learner.experiences_learned, learner.state())
+        learned, state = checkpoints.latest()
     ```
     """
 
-    def __init__(self, folder, seconds=30.0, config=None):
+    def __init__(self, folder, seconds=30.0, texts=None):
         self.folder = pathlib.Path(folder)
         self.seconds = seconds
-        self._config = config
+        self._texts = texts or {}
         self._last = time.monotonic()
+        self._lock = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._lock:
+            self._lock.close()
+            self._lock = None
 
     @property
     def due(self):
@@ -61,35 +81,33 @@ class Checkpoints:
             learned: number of experiences that it has learned.
             state: arrays by name.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self._config is not None:
-            (self.folder / "config.gin").write_text(self._config)
+        state = {name: np.asarray(value) for name, value in state.items()}
+        for name, value in state.items():
+            if value.dtype.hasobject:
+                raise TypeError(
+                    f"Expected numbers or text in {name!r} of a checkpoint. "
+                    f"Received: an array of {value.dtype}."
+                )
         path = self.folder / f"experience_{learned:05d}.npz"
-        part = path.with_suffix(".npz.part")
         try:
-            with open(part, "wb") as file:
-                np.savez(file, **{_KEY: np.array(FORMAT)}, **state)
-                file.flush()
-                os.fsync(file.fileno())
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            for part in self.folder.glob("*.part"):
+                part.unlink()
+            for name, text in self._texts.items():
+                with storage.whole_file(self.folder / name) as file:
+                    file.write(text().encode())
+            with storage.whole_file(path) as file:
+                header = np.array([FORMAT, len(state)])
+                np.savez(file, **{_HEADER: header}, **state)
+            self._prune(_KEPT)
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise OSError(
                 f"Cannot write the checkpoint {path} ({error}). What was "
                 "saved before is still there: make room, or mend what is "
                 "wrong, and give the same command again."
             ) from error
-        os.replace(part, path)
-        for _, old in self._found()[:-_KEPT]:
-            old.unlink()
         self._last = time.monotonic()
-
-    def clear(self):
-        """Deletes them all, where a run is finished and will not go on."""
-        for _, path in self._found():
-            path.unlink()
-        (self.folder / "config.gin").unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()  # Fails where there is something else in it.
 
     def latest(self):
         """Returns `(learned, state)` of the last that is whole, or `None`.
@@ -99,17 +117,15 @@ class Checkpoints:
                 is of a format that this version does not know.
         """
         found = self._found()
+        if found:
+            self._take_lock()
         for learned, path in reversed(found):
             try:
                 with np.load(path, allow_pickle=False) as file:
-                    state = dict(file)
-                version = int(state.pop(_KEY))
-            except (*_DAMAGED, KeyError) as error:
-                warnings.warn(
-                    f"{path} is damaged ({str(error) or type(error).__name__}) "
-                    "and passed over.",
-                    stacklevel=2,
-                )
+                    version, size = file[_HEADER].tolist()
+                    state = dict(file) if version == FORMAT else {}
+            except _DAMAGED as error:
+                _warn_damaged(path, str(error) or type(error).__name__)
                 continue
             if version != FORMAT:
                 raise ValueError(
@@ -117,13 +133,39 @@ class Checkpoints:
                     f"reads format {FORMAT}. Go on with the version that "
                     "wrote it, or move its folder away to begin anew."
                 )
-            return learned, state
+            del state[_HEADER]
+            if len(state) == size:
+                return learned, state
+            _warn_damaged(path, f"{len(state)} of {size} arrays")
         if found:
             raise ValueError(
                 f"None of the checkpoints in {self.folder} can be read. Move "
                 "the folder away to begin anew."
             )
         return None
+
+    def finish(self):
+        """Drops all but the last, where a run is finished."""
+        self._prune(1)
+
+    def _prune(self, number):
+        for _, old in self._found()[:-number]:
+            old.unlink()
+
+    def _take_lock(self):
+        if self._lock:
+            return
+        # The system unlocks the file of a process that ends.
+        lock = open(self.folder / "lock", "w")  # noqa: SIM115
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise ValueError(
+                f"Another process is at work on {self.folder}. Wait until it "
+                "has ended, or choose another --output_dir."
+            ) from error
+        self._lock = lock
 
     def _found(self):
         """Files by the number of experiences that they have learned."""
@@ -132,3 +174,9 @@ class Checkpoints:
             for path in self.folder.glob("experience_*.npz")
         )
         return sorted((int(m[1]), path) for m, path in matches if m)
+
+
+def _warn_damaged(path, reason):
+    warnings.warn(
+        f"{path} is damaged ({reason}) and passed over.", stacklevel=3
+    )

@@ -1,7 +1,6 @@
 """Runs the experiment of gin files under several runs and seeds."""
 
 import itertools
-import json
 import re
 
 import gin
@@ -11,7 +10,8 @@ from gnr_keras import gin_bindings
 from gnr_keras import report
 from gnr_keras import runs
 
-_CHECKPOINTS = "checkpoints"
+_CHECKPOINTS = report.CHECKPOINTS
+_OPERATIVE = "operative_config.gin"
 # The rest of a binding, which may go on over several lines.
 _VALUE = r".*(?:(?<=\\)\n.*)*\n"
 
@@ -41,7 +41,7 @@ def compare(
         gin_dir: folder that includes are relative to.
         names: the paper's names of the runs.
         seeds: integers.
-        output_dir: folder of the results; must not hold all of them.
+        output_dir: folder of the results; must hold no others.
         data_dir: folder of the data sets.
         progress_factory: builds a `Progress` from the number of runs.
         share_dir: folder in which runs share their first experience and
@@ -55,7 +55,6 @@ def compare(
     """
     check_each_once("run", names)
     check_each_once("seed", seeds)
-    gin_bindings.configure(gin_files, overrides, gin_dir, names)
     cells = list(itertools.product(seeds, names))
     configs = {
         name: resolve_config(gin_files, overrides, gin_dir, name)
@@ -102,7 +101,7 @@ def _take_up(output_dir, cells, configs):
     """Returns the results of the cells that are finished.
 
     Raises:
-        FileExistsError: where all are, or others are there.
+        FileExistsError: where others are there.
         ValueError: where some cell was begun with another configuration.
     """
     folders = {
@@ -110,12 +109,17 @@ def _take_up(output_dir, cells, configs):
         for seed, name in cells
     }
     finished = {}
-    for folder in report.find_runs(output_dir):
+    found = report.find_runs(output_dir)
+    for folder in found:
+        if folder not in folders:
+            raise FileExistsError(
+                f"{output_dir} already holds results of another command "
+                f"({folder}), and its summary is of one alone. Choose another "
+                "--output_dir, or give all runs and seeds at once."
+            )
+        seed, name = folders[folder]
         is_finished = (folder / "results.json").exists()
         holder = folder if is_finished else folder / _CHECKPOINTS
-        if folder not in folders or not (holder / "config.gin").exists():
-            report.check_output_dir(output_dir)
-        seed, name = folders[folder]
         difference = report.config_difference(holder, configs[name])
         if difference:
             raise ValueError(
@@ -124,9 +128,8 @@ def _take_up(output_dir, cells, configs):
                 "begun with, or choose another --output_dir."
             )
         if is_finished:
-            results = json.loads((folder / "results.json").read_text())
-            finished[seed, name] = results
-    if len(finished) == len(cells):
+            finished[seed, name] = report.read_results(folder)
+    if not found:
         report.check_output_dir(output_dir)
     return finished
 
@@ -165,19 +168,37 @@ def run_cell(
     """
     # Read anew, so that the operative config is this run's alone.
     gin_bindings.configure(gin_files, overrides, gin_dir, [name])
-    checkpoints = None
-    if checkpoint_seconds is not None:
-        folder = report.run_folder(output_dir, name, seed) / _CHECKPOINTS
-        checkpoints = checkpoint.Checkpoints(folder, checkpoint_seconds, config)
     with gin_bindings.run_scope(name):
         experiment = gin_bindings.build_experiment()
-        results = experiment.run(
-            name, seed, data_dir, progress, share_dir, checkpoints
-        )
-    report.write_results(
-        output_dir, results, gin_bindings.operative_config(name), config
-    )
+        arguments = name, seed, data_dir, progress, share_dir
+        if checkpoint_seconds is None:
+            results = experiment.run(*arguments)
+            operative = gin_bindings.operative_config(name)
+        else:
+            folder = report.run_folder(output_dir, name, seed) / _CHECKPOINTS
+            results, operative = _run_with_checkpoints(
+                experiment, arguments, folder, checkpoint_seconds, config
+            )
+    report.write_results(output_dir, results, operative, config)
     return results
+
+
+def _run_with_checkpoints(experiment, arguments, folder, seconds, config):
+    """Returns the results, and the operative config of all that led there."""
+    path = folder / _OPERATIVE
+    before = path.read_text() if path.exists() else ""
+
+    def operative():
+        # Gin knows only what was called in this process.
+        return gin_bindings.merge_operative(
+            before, gin_bindings.operative_config(arguments[0])
+        )
+
+    texts = {"config.gin": lambda: config, _OPERATIVE: operative}
+    with checkpoint.Checkpoints(folder, seconds, texts) as checkpoints:
+        results = experiment.run(*arguments, checkpoints)
+        checkpoints.finish()
+    return results, operative()
 
 
 def resolve_config(gin_files, overrides, gin_dir, name):

@@ -134,7 +134,7 @@ def _old_classes(matrix, first_evaluation):
     ]
 
 
-def _columns(kind, rows):
+def _stack(kind, rows):
     """Fields of dataclasses as arrays, one row each."""
     return {
         f"{kind.__name__}/{field.name}": np.stack(
@@ -144,8 +144,8 @@ def _columns(kind, rows):
     }
 
 
-def _rows(kind, state):
-    """The fields of each row, where `_columns` made any."""
+def _unstack(kind, state):
+    """The fields of each row, where `_stack` made any."""
     names = [f"{kind.__name__}/{f.name}" for f in dataclasses.fields(kind)]
     if names[0] not in state:
         return []
@@ -196,9 +196,9 @@ class History:
             "replay_accuracy": np.array(self._replay_accuracy, float),
         }
         if self.evaluations:
-            state |= _columns(Evaluation, self.evaluations)
+            state |= _stack(Evaluation, self.evaluations)
         if self.evaluations and None not in self._quality:
-            state |= _columns(Quality, self._quality)
+            state |= _stack(Quality, self._quality)
         return state
 
     def restore(self, state):
@@ -207,13 +207,13 @@ class History:
         count = len(self.evaluated_after)
         self.evaluations = [
             Evaluation(float(whole), float(growing), by_class)
-            for whole, growing, by_class in _rows(Evaluation, state)
+            for whole, growing, by_class in _unstack(Evaluation, state)
         ]
         self._replay_accuracy = [
             None if np.isnan(value) else value
             for value in state["replay_accuracy"].tolist()
         ]
-        self._quality = [Quality(*row) for row in _rows(Quality, state)]
+        self._quality = [Quality(*row) for row in _unstack(Quality, state)]
         self._quality = self._quality or [None] * count
 
     def summary(self):
@@ -245,13 +245,11 @@ class History:
     def _quality_rows(self):
         if any(quality is None for quality in self._quality):
             return None
-        fields = {
-            field.name: np.stack(
-                [getattr(q, field.name) for q in self._quality]
-            )
-            for field in dataclasses.fields(self._quality[0])
+        fields = _stack(Quality, self._quality)
+        return {
+            name.removeprefix("Quality/"): self._rows(values.round(4))
+            for name, values in fields.items()
         }
-        return {k: self._rows(v.round(4)) for k, v in fields.items()}
 
     def _rows(self, matrix):
         """Evaluations x classes as lists, the sources' classes in order."""

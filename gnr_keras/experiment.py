@@ -15,6 +15,7 @@ from gnr_keras import progress as progress_lib
 from gnr_keras import quality as quality_lib
 from gnr_keras import replay as replay_lib
 from gnr_keras import runs
+from gnr_keras import sharing
 from gnr_keras import states
 from gnr_keras import strategies
 from gnr_keras.learner import Learner
@@ -126,6 +127,7 @@ class Experiment:
                 checkpoints.save(
                     experience.index + 1,
                     {
+                        "stream": np.array(_fingerprint(stream)),
                         "seconds": np.array(json.dumps(seconds)),
                         **states.gather({"learner": learner, **parts}),
                     },
@@ -203,12 +205,23 @@ def _resume(checkpoints, learner, parts, stream):
     if latest is None:
         return 0, 0.0
     learned, state = latest
+    if str(state["stream"]) != _fingerprint(stream):
+        raise ValueError(
+            f"{checkpoints.folder} holds a run on other data, or on the same "
+            "in another order. Give the --data_dir that it was begun with, or "
+            "choose another --output_dir."
+        )
     learner.restore(states.part_of(state, "learner"), stream[:learned])
     states.spread(parts, state)
     seconds = json.loads(str(state["seconds"]))
     total = seconds.pop("total")
     learner.seconds.update(seconds)
     return learned, total
+
+
+def _fingerprint(stream):
+    parts = [stream.test, *(experience.data for experience in stream)]
+    return sharing.make_key(parts=[part.fingerprint for part in parts])
 
 
 def _watch_generator(learner, seed):

@@ -203,7 +203,7 @@ class ClassGaussian:
 
     def state(self):
         """Returns all statistics, as arrays by name."""
-        return {name: getattr(self, name) for name in _STATISTICS}
+        return {name: getattr(self, name).copy() for name in _STATISTICS}
 
     def restore(self, state):
         """Goes on from what `state` returned."""

@@ -249,6 +249,22 @@ def operative_config(run):
     return re.sub(rf"(?<![\w/@]){scope}/", "", gin.operative_config_str())
 
 
+def merge_operative(*texts):
+    """Joins the operative configs of processes that did parts of one run.
+
+    Args:
+        *texts: what `operative_config` returned in each.
+    """
+    sections = {}
+    for text in texts:
+        for block in re.split(r"\n(?=# (?:Parameters for|Macros))", text):
+            heading, *lines = block.rstrip("\n").split("\n")
+            known = sections.setdefault(heading, [])
+            known += [line for line in lines if line not in known]
+    blocks = ["\n".join([head, *lines]) for head, lines in sections.items()]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
 def explain(error):
     """Returns the message of an error, and which configurable it struck.
 

@@ -247,7 +247,7 @@ class Learner(inference.Predictor):
                 to it are added here too.
             past: the experiences that it has learned. A strategy that keeps
                 data needs them; with `share_dir`, the first of them lets
-                latents be shared again.
+                latents be shared again, where no classes were added.
         """
         if self.experiences_learned:
             raise ValueError(
@@ -260,14 +260,19 @@ class Learner(inference.Predictor):
                 f"The strategy keeps data: expected the {learned} experiences "
                 f"learned so far as `past`. Received: {len(past)}."
             )
-        shares = self._share_dir is not None and not self.strategy.train_front
-        if shares and past:
-            # Before anything changes: the key is that of the start.
-            key = self._first_key(self._check_data(past[0]))
-            self._inference.share(sharing.SharedStart(self._share_dir, key))
         added = len(state["seen"]) - self.num_classes
+        if added < 0:
+            raise ValueError(
+                f"The learner has {self.num_classes} classes. Received: a "
+                f"state of {len(state['seen'])}. Build the learner with as "
+                "many as it was built with then."
+            )
         if added:
             self.add_classes(added)
+        elif self._share_dir is not None and past:
+            # Before anything changes: the key is that of the start.
+            key = self._first_key(self._check_data(past[0]))
+            self._share_latents(sharing.SharedStart(self._share_dir, key))
         self._restore_classifier(state)
         states.spread(self._other_parts(), state)
         self.seen = np.array(state["seen"])
@@ -381,6 +386,9 @@ class Learner(inference.Predictor):
         state, found = shared.state(compute)
         if found:
             self._restore_classifier(state)
+        self._share_latents(shared)
+
+    def _share_latents(self, shared):
         if not self.strategy.train_front:
             self._inference.share(shared)
 

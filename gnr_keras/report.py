@@ -5,7 +5,6 @@ import csv
 import dataclasses
 import difflib
 import json
-import os
 import pathlib
 import re
 import tempfile
@@ -13,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+
+from gnr_keras import storage
 
 _MEASURES = {
     "final_accuracy": "final accuracy",
@@ -30,6 +31,8 @@ _SUMMARY_FIELDS = (
     "forward_transfer",
     "seconds",
 )
+# Folder of the checkpoints of a run, in its own.
+CHECKPOINTS = "checkpoints"
 # What the accuracies of results are measured on.
 TEST_SETS = {
     "whole": "whole test set",
@@ -82,10 +85,21 @@ def find_runs(output_dir):
     """Returns the folders of runs that are finished or begun, in order."""
     output_dir = pathlib.Path(output_dir)
     finished = output_dir.glob("*/seed_*/results.json")
-    begun = output_dir.glob("*/seed_*/checkpoints/*.npz")
+    begun = output_dir.glob(f"*/seed_*/{CHECKPOINTS}/*.npz")
     return sorted(
         {path.parent for path in finished} | {p.parents[1] for p in begun}
     )
+
+
+def read_results(folder):
+    """Returns the contents of `results.json` in the folder of a run."""
+    path = pathlib.Path(folder) / "results.json"
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}). Move it away to have the run go on."
+        ) from error
 
 
 def check_output_dir(output_dir):
@@ -112,14 +126,14 @@ def config_difference(folder, config):
     path = pathlib.Path(folder) / "config.gin"
     if not path.exists():
         return "there is no config.gin beside its results.json"
-    before = path.read_text()
-    if before == config:
+    # Gin's headings name runs whose bindings were left out.
+    before, now = (
+        [line for line in text.splitlines() if line and line[0] != "#"]
+        for text in (path.read_text(), config)
+    )
+    lines = [x for x in difflib.ndiff(before, now) if x[:2] in ("- ", "+ ")]
+    if not lines:
         return None
-    lines = [
-        line
-        for line in difflib.ndiff(before.splitlines(), config.splitlines())
-        if line[:2] in ("- ", "+ ") and not line[2:].startswith("#")
-    ]
     more = ", ..." if len(lines) > 4 else ""
     return f"then -, now +: {', '.join(lines[:4])}{more}"
 
@@ -162,10 +176,9 @@ def write_results(output_dir, results, operative_config, config=None):
     (folder / "operative_config.gin").write_text(operative_config)
     if config is not None:
         (folder / "config.gin").write_text(config)
-    # Renamed when whole: `results.json` marks a run as finished.
-    temporary = folder / "results.json.part"
-    temporary.write_text(_format_json(results))
-    os.replace(temporary, folder / "results.json")
+    # The last: it marks a run as finished.
+    with storage.whole_file(folder / "results.json") as file:
+        file.write(_format_json(results).encode())
 
 
 def _format_json(results):

@@ -10,6 +10,8 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import storage
+
 
 class SharedStart:
     """A first experience, and latents of the front that came of it.
@@ -43,7 +45,7 @@ class SharedStart:
                 with np.load(path) as file:
                     return dict(file), True
             state = compute()
-            with self._completed(path) as part, open(part, "wb") as file:
+            with storage.whole_file(path) as file:
                 np.savez(file, **state)
         return state, False
 

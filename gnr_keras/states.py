@@ -78,6 +78,32 @@ def of_variables(variables):
 
 
 def assign(variables, state):
-    """Sets Keras variables to what `of_variables` returned."""
+    """Sets Keras variables to what `of_variables` returned.
+
+    Raises:
+        ValueError: for values of other variables; nothing is changed then.
+    """
+    values = [v for name, v in state.items() if name.startswith("variable_")]
+    expected = [tuple(variable.shape) for variable in variables]
+    received = [
+        np.shape(state.get(f"variable_{i}", ())) for i in range(len(values))
+    ]
+    if received != expected:
+        first = next(
+            (
+                f"{ours} for {variables[i].path} and {theirs}"
+                for i, (ours, theirs) in enumerate(
+                    zip(expected, received, strict=False)
+                )
+                if ours != theirs
+            ),
+            "more or fewer of them",
+        )
+        raise ValueError(
+            f"Expected values of {len(expected)} variables, as the model has. "
+            f"Received: {len(received)}, of which the first that differ have "
+            f"the shapes {first}. Restore what a model of the same layers and "
+            "classes has saved."
+        )
     for i, variable in enumerate(variables):
         variable.assign(state[f"variable_{i}"])

@@ -48,7 +48,7 @@ class ClassMeans:
 
     def state(self):
         """Returns all that was counted, as arrays by name."""
-        return {"counts": self.counts, "means": self.means}
+        return {"counts": self.counts.copy(), "means": self.means.copy()}
 
     def restore(self, state):
         """Goes on from what `state` returned."""
@@ -160,7 +160,7 @@ class LinearDiscriminant(ClassMeans):
         return scatter / max(self.counts.sum(), 1)
 
     def state(self):
-        return {**super().state(), "scatter": self._scatter}
+        return {**super().state(), "scatter": self._scatter.copy()}
 
     def restore(self, state):
         super().restore(state)

@@ -1,5 +1,6 @@
 """Large arrays: in memory up to a limit, on disk beyond it."""
 
+import contextlib
 import itertools
 import math
 import numbers
@@ -193,3 +194,24 @@ class _Collection:
 
     def _bytes(self, length):
         return length * math.prod(self._shape) * self._dtype.itemsize
+
+
+@contextlib.contextmanager
+def whole_file(path):
+    """Opens a file to write bytes, which gets its name when on the disk.
+
+    A process or machine may end at any moment: a file of that name is whole.
+
+    Args:
+        path: a `pathlib.Path`.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with open(part, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    os.replace(part, path)

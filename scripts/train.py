@@ -81,6 +81,8 @@ def main(argv):
         again = shlex.join(["python", *sys.argv])
         if not _OUTPUT_DIR.value:
             again += f" --output_dir={output_dir}"
+        if not _RESUME.value:
+            again += " --resume"
         print(f"\ninterrupted. To go on where it was: {again}", file=sys.stderr)
         sys.exit(130)
     except (ValueError, TypeError, OSError) as error:

@@ -1,6 +1,7 @@
 """Tests of checkpoints: whole, pruned, and nothing but arrays."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ def checkpoints(tmp_path):
 
 
 def names(checkpoints):
-    return sorted(path.name for path in checkpoints.folder.iterdir())
+    return sorted(
+        path.name for path in checkpoints.folder.iterdir() if path.suffix
+    )
 
 
 def save(checkpoints, *numbers):
@@ -37,11 +40,34 @@ def test_two_are_kept(checkpoints):
         "experience_00010.npz",
         "experience_00011.npz",
     ]
+    checkpoints.finish()
+    assert names(checkpoints) == ["experience_00011.npz"]
 
 
-def test_clear_leaves_nothing(checkpoints):
-    save(checkpoints, 1)
-    checkpoints.clear()
+def test_texts_lie_beside_them(tmp_path):
+    counted = iter("abc")
+    texts = {"config.gin": lambda: "bound", "last": lambda: next(counted)}
+    checkpoints = checkpoint.Checkpoints(tmp_path, texts=texts)
+    save(checkpoints, 1, 2)
+    assert (tmp_path / "config.gin").read_text() == "bound"
+    assert (tmp_path / "last").read_text() == "b"
+
+
+def test_two_processes_do_not_share_a_folder(checkpoints):
+    """A lock is that of an open file, so one process can stand for two."""
+    with checkpoints:
+        save(checkpoints, 1)
+        other = checkpoint.Checkpoints(checkpoints.folder)
+        for call in (other.latest, lambda: save(other, 2)):
+            with pytest.raises(ValueError, match="Another process is at work"):
+                call()
+        assert checkpoints.latest()[0] == 1
+    assert other.latest()[0] == 1
+
+
+def test_only_numbers_and_text_are_saved(checkpoints):
+    with pytest.raises(TypeError, match="'bad' .* array of object"):
+        checkpoints.save(1, {"bad": None})
     assert not checkpoints.folder.exists()
 
 
@@ -58,6 +84,27 @@ def test_a_damaged_one_is_passed_over(damage, checkpoints):
     with pytest.warns(UserWarning, match="experience_00002.npz is damaged"):
         learned, _ = checkpoints.latest()
     assert learned == 1
+
+
+def test_no_flipped_bit_goes_unseen(checkpoints):
+    """Wherever it is: an error, or all arrays as they were."""
+    save(checkpoints, 1)
+    path = checkpoints.folder / "experience_00001.npz"
+    whole = path.read_bytes()
+    passed_over = 0
+    for position in [*range(0, 60), *range(len(whole) - 400, len(whole))]:
+        content = bytearray(whole)
+        content[position] ^= 4
+        path.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                _, state = checkpoints.latest()
+            except ValueError:
+                passed_over += 1
+                continue
+        np.testing.assert_array_equal(state["part/value"], np.full(1000, 1))
+    assert passed_over > 100
 
 
 def test_where_all_are_damaged_that_is_said(checkpoints):
@@ -86,7 +133,7 @@ def test_nothing_is_unpickled(checkpoints):
     checkpoints.folder.mkdir()
     np.savez(
         checkpoints.folder / "experience_00001.npz",
-        format=np.array(checkpoint.FORMAT),
+        format_and_size=np.array([checkpoint.FORMAT, 1]),
         evil=np.array([Evil()], dtype=object),
     )
     with (
@@ -115,12 +162,18 @@ def test_what_a_crash_left_half_written_is_not_taken(checkpoints):
     save(checkpoints, 1)
     (checkpoints.folder / "experience_00002.npz.part").write_bytes(b"half")
     assert checkpoints.latest()[0] == 1
+    save(checkpoints, 3)
+    assert names(checkpoints) == [
+        "experience_00001.npz",
+        "experience_00003.npz",
+    ]
 
 
 def test_the_next_is_due_after_some_time(tmp_path):
     often = checkpoint.Checkpoints(tmp_path, seconds=0)
     seldom = checkpoint.Checkpoints(tmp_path, seconds=1000)
     for checkpoints in (often, seldom):
-        save(checkpoints, 1)
+        with checkpoints:
+            save(checkpoints, 1)
     assert often.due
     assert not seldom.due

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from test_train_script import ROOT
 from test_train_script import TINY
@@ -55,12 +56,11 @@ def start(output_dir, data_dir):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, data_dir):
-    """An uninterrupted run, and the seconds that it took."""
+    """An uninterrupted run."""
     output_dir = tmp_path_factory.mktemp("whole") / "out"
-    begin = time.monotonic()
     result = train(*arguments(output_dir, data_dir), bindings=BINDINGS)
     assert result.returncode == 0, result.stderr[-3000:]
-    return output_dir, time.monotonic() - begin
+    return output_dir
 
 
 def wait_for_checkpoint(process, output_dir, learned):
@@ -78,37 +78,33 @@ def assert_goes_on(output_dir, data_dir, whole):
     )
     assert resumed["weights_sha256"] == expected["weights_sha256"]
     assert numbers(resumed) == numbers(expected)
+    operative, expected = (
+        (folder / RUN / "seed_0" / "operative_config.gin").read_text()
+        for folder in (output_dir, whole)
+    )
+    assert operative == expected
     return result.stderr
 
 
 def kill_and_go_on(output_dir, data_dir, whole, rng):
-    folder, seconds = whole
+    """Kills a run some time after one of its checkpoints, and goes on."""
     process = start(output_dir, data_dir)
-    try:
-        process.wait(rng.uniform(0.0, seconds))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        assert_goes_on(output_dir, data_dir, folder)
-
-
-def test_a_killed_run_goes_on_to_the_same_bits(whole, data_dir, tmp_path):
-    """In the middle of things: after the second experience, in the third."""
-    folder, _ = whole
-    process = start(tmp_path / "out", data_dir)
-    wait_for_checkpoint(process, tmp_path / "out", 2)
-    time.sleep(0.2)
+    wait_for_checkpoint(process, output_dir, rng.randint(1, 5))
+    time.sleep(rng.uniform(0.0, 0.5))
+    killed = process.poll() is None
     process.kill()
     process.communicate()
-    text = assert_goes_on(tmp_path / "out", data_dir, folder)
-    assert "NR-GD seed 0 | goes on after experience" in text
+    text = assert_goes_on(output_dir, data_dir, whole)
     assert "| experience 1/" not in text
+    return killed
 
 
-@pytest.mark.parametrize("number", range(2))
-def test_killed_at_any_moment(number, whole, data_dir, tmp_path):
+@pytest.mark.parametrize("number", range(3))
+def test_a_killed_run_goes_on_to_the_same_bits(
+    number, whole, data_dir, tmp_path
+):
     rng = random.Random(number)
-    kill_and_go_on(tmp_path / "out", data_dir, whole, rng)
+    assert kill_and_go_on(tmp_path / "out", data_dir, whole, rng)
 
 
 @pytest.mark.long
@@ -116,6 +112,15 @@ def test_killed_at_any_moment(number, whole, data_dir, tmp_path):
 def test_killed_at_twenty_moments(number, whole, data_dir, tmp_path):
     rng = random.Random(100 + number)
     kill_and_go_on(tmp_path / "out", data_dir, whole, rng)
+
+
+@pytest.mark.long
+def test_killed_before_the_first_checkpoint(whole, data_dir, tmp_path):
+    process = start(tmp_path / "out", data_dir)
+    time.sleep(1.0)
+    process.kill()
+    process.communicate()
+    assert_goes_on(tmp_path / "out", data_dir, whole)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
@@ -144,28 +149,54 @@ def test_another_configuration_is_refused(data_dir, tmp_path):
     assert "predict_among = 'all'" in result.stderr
 
 
-def test_finished_runs_are_not_run_again(whole, data_dir, tmp_path):
-    folder, _ = whole
-    path = folder / RUN / "seed_0" / "results.json"
+def test_other_data_are_refused(data_dir, tmp_path):
+    """The same bindings, on a folder of images that has changed."""
+    process = start(tmp_path / "out", data_dir)
+    wait_for_checkpoint(process, tmp_path / "out", 1)
+    process.kill()
+    process.communicate()
+    folder = tmp_path / "out" / RUN / "seed_0" / "checkpoints"
+    (path,) = folder.glob("experience_*.npz")
+    with np.load(path) as file:
+        state = dict(file)
+    np.savez(path, **{**state, "stream": np.array("another")})
+    result = train(*arguments(tmp_path / "out", data_dir), bindings=BINDINGS)
+    assert result.returncode == 1
+    assert "a run on other data" in result.stderr
+
+
+def test_finished_runs_are_not_run_again(whole, data_dir):
+    path = whole / RUN / "seed_0" / "results.json"
     before = path.read_bytes()
     result = train(
         f"--runs={RUN},none",
-        f"--output_dir={folder}",
+        f"--output_dir={whole}",
         f"--data_dir={data_dir}",
         bindings=BINDINGS,
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert "NR-GD" not in result.stderr
     assert path.read_bytes() == before
-    assert (folder / "none" / "seed_0" / "results.json").exists()
-    table = json.loads(path.read_text())["final_accuracy"]
-    assert f"{100 * table:.1f}" in result.stdout
-
-
-def test_resume_can_be_refused(whole, data_dir):
-    folder, _ = whole
+    assert (whole / "none" / "seed_0" / "results.json").exists()
+    final = json.loads(path.read_text())["final_accuracy"]
+    assert f"{100 * final:.1f}" in result.stdout
+    # Where all are finished, a summary that a crash cut off is made again.
+    summary = (whole / "summary.csv").read_text()
+    (whole / "summary.csv").unlink()
     result = train(
-        *arguments(folder, data_dir), "--noresume", bindings=BINDINGS
+        f"--runs={RUN},none",
+        f"--output_dir={whole}",
+        f"--data_dir={data_dir}",
+        bindings=BINDINGS,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert (whole / "summary.csv").read_text() == summary
+    result = train(
+        f"--runs={RUN},none",
+        f"--output_dir={whole}",
+        f"--data_dir={data_dir}",
+        "--noresume",
+        bindings=BINDINGS,
     )
     assert result.returncode == 1
     assert "already holds results" in result.stderr

@@ -146,6 +146,37 @@ def test_a_restored_learner_shares_latents_again(tmp_path):
     assert_same(restored.state(), whole.state())
 
 
+@pytest.mark.parametrize("name", ["latest", "centered", "Gaussian", "SLDA"])
+def test_a_state_stays_as_it_was_taken(name):
+    first, second, _ = helpers.blob_stream()
+    learner = build(name)
+    learner.fit(first)
+    state = learner.state()
+    kept = {key: np.array(value) for key, value in state.items()}
+    learner.fit(second)
+    assert_same(state, kept)
+
+
+def test_a_new_learner_has_a_state():
+    for name in STRATEGIES:
+        state = build(name).state()
+        restored = build(name)
+        restored.restore(state)
+        assert_same(restored.state(), state)
+
+
+def test_a_state_of_another_model_is_refused():
+    first, _, _ = helpers.blob_stream()
+    learner = build("none")
+    learner.fit(first)
+    state = learner.state()
+    other = {**state, "trainer/variable_0": np.zeros((1, 2))}
+    with pytest.raises(ValueError, match=r"\(3, 3, 3, 8\) for .* \(1, 2\)"):
+        build("none").restore(other)
+    with pytest.raises(ValueError, match="has 5 classes. .* a state of 4"):
+        build("none", num_classes=5).restore(state)
+
+
 def test_a_learner_that_has_learned_takes_nothing_over():
     first, _, _ = helpers.blob_stream()
     learner = build("none")

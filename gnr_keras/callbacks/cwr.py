@@ -112,6 +112,8 @@ class CWRConsolidation(keras.callbacks.Callback):
 
     def state(self):
         """Returns all that was consolidated, as arrays by name."""
+        if self.rows is None:
+            return {}
         return {
             "rows": self.rows,
             "past_counts": self.past_counts,
@@ -120,6 +122,8 @@ class CWRConsolidation(keras.callbacks.Callback):
 
     def restore(self, state):
         """Goes on from what `state` returned."""
+        if not state:
+            return
         self.rows = state["rows"]
         self.past_counts = state["past_counts"]
         self._real_counts = state["real_counts"]

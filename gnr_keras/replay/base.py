@@ -92,17 +92,17 @@ class Replay(abc.ABC):
             np.zeros((0,), np.int32),
         )
 
+    @abc.abstractmethod
     def state(self):
         """Returns what was stored or learned, as arrays by name."""
-        return {}
 
+    @abc.abstractmethod
     def restore(self, state):
         """Goes on from what `state` returned.
 
         Args:
             state: of a memory that was built alike.
         """
-        del state  # There was nothing.
 
     @abc.abstractmethod
     def _populate(self, classes, num_draws, rng):
@@ -132,6 +132,12 @@ class NoReplay(Replay):
 
     def populate(self, seen_classes, current_classes, num_draws, rng):
         return self.empty()
+
+    def state(self):
+        return {}
+
+    def restore(self, state):
+        pass
 
     def _populate(self, classes, num_draws, rng):
         return self.empty()

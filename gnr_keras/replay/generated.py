@@ -13,9 +13,8 @@ class GeneratedReplay(Replay):
 
     Where classes are added later, the generator has to have a method
     `grown(num_classes)` that returns a larger one, and its trainer one
-    `grow(generator, classifier)`, as those of this package have. Where what
-    was learned is saved, the trainer's `state()` and `restore(state)` are
-    those of both.
+    `grow(generator, classifier)`, as those of this package have. The
+    trainer's `state()` and `restore(state)` are those of both.
 
     Args:
         memory_size: patterns in the memory, R.

@@ -7,11 +7,11 @@ tries.
 
 import dataclasses
 import json
-import os
 import pathlib
 
 from gnr_keras import comparison
 from gnr_keras import report
+from gnr_keras import storage
 from gnr_keras.reproduction import running
 from gnr_keras.reproduction import tables
 
@@ -281,10 +281,10 @@ class Trials:
         record = self._record(cell)
         record.parent.mkdir(parents=True, exist_ok=True)
         (record.parent / "config.gin").write_text(cell.config)
-        # Renamed when whole: it marks the cell as finished.
-        temporary = record.with_suffix(".json.part")
-        temporary.write_text(json.dumps({"message": message}, indent=1) + "\n")
-        os.replace(temporary, record)
+        # The last: it marks the cell as finished.
+        with storage.whole_file(record) as file:
+            text = json.dumps({"message": message}, indent=1) + "\n"
+            file.write(text.encode())
 
 
 def tune(trials, runs=None, progress_factory=None, announce=None, jobs=1):
