@@ -51,6 +51,8 @@ def start(output_dir, data_dir):
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
+        # A shell in the background has it ignored, and so all its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
