@@ -89,38 +89,33 @@ def _rates(features, head):
     )
 
 
-_RATES = (
-    Configuration("1e-4_3e-3", _rates("1e-4", "3e-3")),
-    Configuration("1e-4_1e-2", _rates("1e-4", "1e-2")),
-    Configuration("3e-4_1e-2", _rates("3e-4", "1e-2")),
-    Configuration("1e-3_1e-2", _rates("1e-3", "1e-2")),
-    Configuration("3e-4_3e-2", _rates("3e-4", "3e-2")),
+def _tries(*rates):
+    return tuple(
+        Configuration(f"{features}_{head}", _rates(features, head))
+        for features, head in rates
+    )
+
+
+_NC = _tries(
+    ("1e-4", "3e-3"),
+    ("1e-4", "1e-2"),
+    ("3e-4", "1e-2"),
+    ("1e-3", "1e-2"),
+    ("3e-4", "3e-2"),
 )
-_RATES_OF_ONE = (
-    Configuration("1e-4_3e-3", _rates("1e-4", "3e-3")),
-    Configuration("1e-4_1e-2", _rates("1e-4", "1e-2")),
-    Configuration("1e-4_1e-3", _rates("1e-4", "1e-3")),
-    Configuration("3e-4_3e-3", _rates("3e-4", "3e-3")),
-    Configuration("1e-4_3e-2", _rates("1e-4", "3e-2")),
+_ONE_CLASS = _tries(
+    ("1e-4", "3e-3"),
+    ("1e-4", "1e-2"),
+    ("1e-4", "1e-3"),
+    ("3e-4", "3e-3"),
+    ("1e-4", "3e-2"),
 )
-# Four times as many steps: smaller rates.
-_RATES_OF_FOUR_EPOCHS = (
-    Configuration("1e-4_3e-3", _rates("1e-4", "3e-3")),
-    Configuration("1e-4_1e-2", _rates("1e-4", "1e-2")),
-    Configuration("3e-4_3e-3", _rates("3e-4", "3e-3")),
-)
+# Four epochs, so four times as many steps: smaller rates.
+_NIC = _tries(("1e-4", "3e-3"), ("1e-4", "1e-2"), ("3e-4", "3e-3"))
 # Nothing puts the head back after an experience: smaller rates of it.
-_UNPROTECTED = (
-    Configuration("1e-4_1e-3", _rates("1e-4", "1e-3")),
-    Configuration("1e-4_3e-3", _rates("1e-4", "3e-3")),
-    Configuration("1e-4_1e-2", _rates("1e-4", "1e-2")),
-)
+_UNPROTECTED = _tries(("1e-4", "1e-3"), ("1e-4", "3e-3"), ("1e-4", "1e-2"))
 # Of a network that was not pretrained.
-_SCRATCH = (
-    Configuration("1e-3_1e-2", _rates("1e-3", "1e-2")),
-    Configuration("1e-3_5e-2", _rates("1e-3", "5e-2")),
-    Configuration("5e-3_5e-2", _rates("5e-3", "5e-2")),
-)
+_SCRATCH = _tries(("1e-3", "1e-2"), ("1e-3", "5e-2"), ("5e-3", "5e-2"))
 # More than any stream has experiences: evaluated after the last alone.
 _AT_THE_END = "Experiment.evaluate_every = 1000"
 _FRUITS360 = (
@@ -135,12 +130,10 @@ _SIX = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
 PLANS = {
     plan.gin_file: plan
     for plan in (
-        Plan("fruits360_nc.gin", 100, _FRUITS360, _SIX, _RATES),
-        Plan("fruits360_nc_single.gin", 100, _FRUITS360, _SIX, _RATES_OF_ONE),
+        Plan("fruits360_nc.gin", 100, _FRUITS360, _SIX, _NC),
+        Plan("fruits360_nc_single.gin", 100, _FRUITS360, _SIX, _ONE_CLASS),
         # The last of the official runs.
-        Plan(
-            "fruits360_nic391.gin", 9, _FRUITS360, _SIX, _RATES_OF_FOUR_EPOCHS
-        ),
+        Plan("fruits360_nic391.gin", 9, _FRUITS360, _SIX, _NIC),
         Plan("fruits360_nc_er.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("fruits360_nc_lwf.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("tiny_imagenet_nc.gin", 100, _TINY_IMAGENET, _FOUR, _SCRATCH),
