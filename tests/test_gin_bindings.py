@@ -393,3 +393,23 @@ def test_percent_signs_in_strings_are_no_macros():
         ['mobilenet_v1.weights = "50%off.h5"'],
         gin_dir=GIN,
     )
+
+
+def test_operative_configs_of_parts_of_a_run_are_joined():
+    """A process that goes on does not call what the first one called."""
+    first = (
+        "# Macros:\n# ===\nsize = 3\n\n"
+        "# Parameters for Phase:\n# ===\nPhase.epochs = 1\n\n"
+        "# Parameters for random_flip:\n# ===\n# None.\n"
+    )
+    second = (
+        "# Macros:\n# ===\nsize = 3\n\n"
+        "# Parameters for Phase:\n# ===\nPhase.epochs = 1\nPhase.rate = 2\n"
+    )
+    joined = (
+        "# Macros:\n# ===\nsize = 3\n\n"
+        "# Parameters for Phase:\n# ===\nPhase.epochs = 1\nPhase.rate = 2\n\n"
+        "# Parameters for random_flip:\n# ===\n# None.\n"
+    )
+    assert gin_bindings.merge_operative(first, second) == joined
+    assert gin_bindings.merge_operative("", first) == first
