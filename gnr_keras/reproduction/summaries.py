@@ -70,7 +70,11 @@ def _format_quality(values):
 
 
 def _summarize_rates(item, benchmark_set, results):
-    """The best factor, and what a wrong one costs."""
+    """The best factor, and what a wrong one costs.
+
+    The first method of a panel is what the others are compared with: of each
+    it is claimed that it loses at most half as much over a threefold range.
+    """
     table = [
         [
             "benchmark",
@@ -79,6 +83,7 @@ def _summarize_rates(item, benchmark_set, results):
             "best accuracy",
             "loss over a threefold range",
             "loss over a tenfold range",
+            "threefold: at most half of the first row's",
         ]
     ]
     for panel in item.panels:
@@ -88,11 +93,22 @@ def _summarize_rates(item, benchmark_set, results):
             mean, _ = tables.summarize(final)
             methods.setdefault(entry.method, {})[entry.rate_factor] = mean
         title = benchmark_set.title_of(panel.entries[0])
+        first = None
         for method, means in methods.items():
             best = max(means, key=means.get)
-            losses = [f"{_loss(means, width):.2f}" for width in (3, 10)]
+            threefold, tenfold = _loss(means, 3), _loss(means, 10)
+            verdict = "-" if first is None else _verdict(first / 2 - threefold)
+            first = threefold if first is None else first
             table.append(
-                [title, method, f"{best:g}", f"{means[best]:.2f}", *losses]
+                [
+                    title,
+                    method,
+                    f"{best:g}",
+                    f"{means[best]:.2f}",
+                    f"{threefold:.2f}",
+                    f"{tenfold:.2f}",
+                    verdict,
+                ]
             )
     return table
 
@@ -152,8 +168,12 @@ def _judge(left, right, by):
         f"{right:.2f}",
         f"{left - right:+.2f}",
         f"{margin:+.2f}",
-        "holds" if margin >= 0 else "does not hold",
+        _verdict(margin),
     ]
+
+
+def _verdict(margin):
+    return "holds" if margin >= 0 else "does not hold"
 
 
 def _paper_difference(claim):

@@ -115,7 +115,7 @@ _NIC = _tries(("1e-4", "3e-3"), ("1e-4", "1e-2"), ("3e-4", "3e-3"))
 # Nothing puts the head back after an experience: smaller rates of it.
 _UNPROTECTED = _tries(("1e-4", "1e-3"), ("1e-4", "3e-3"), ("1e-4", "1e-2"))
 # Of a network that was not pretrained.
-_SCRATCH = _tries(("1e-3", "1e-2"), ("1e-3", "5e-2"), ("5e-3", "5e-2"))
+_SCRATCH = _tries(("1e-3", "3e-2"), ("1e-3", "1e-1"), ("5e-3", "5e-2"))
 # More than any stream has experiences: evaluated after the last alone.
 _AT_THE_END = "Experiment.evaluate_every = 1000"
 _FRUITS360 = (

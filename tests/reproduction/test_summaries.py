@@ -44,6 +44,7 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         "best accuracy": "60.00",
         "loss over a threefold range": "10.00",
         "loss over a tenfold range": "50.00",
+        "threefold: at most half of the first row's": "-",
     }
     assert list(aligned.values())[1:] == [
         "NR-GD, aligned",
@@ -51,7 +52,21 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         "62.00",
         "2.00",
         "12.00",
+        "holds",
     ]
+
+
+def test_rates_say_where_alignment_does_not_halve_the_loss():
+    made_up = {}
+    for entry in items.ITEMS["rates"].entries:
+        # Loses 10 points without, and 6 with alignment.
+        lost = 0.06 if entry.variant else 0.1
+        final = 0.6 if entry.rate_factor == 1 else 0.6 - lost
+        made_up[entry] = [results("NR-GD", 0, (0, final))]
+    plain, aligned = summarize("rates", made_up)[:2]
+    assert aligned["loss over a threefold range"] == "6.00"
+    assert list(plain.values())[-1] == "-"
+    assert list(aligned.values())[-1] == "does not hold"
 
 
 def claims(**final):
