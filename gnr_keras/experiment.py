@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 import gnr_keras
+from gnr_keras import distribution
 from gnr_keras import evaluation
 from gnr_keras import progress as progress_lib
 from gnr_keras import quality as quality_lib
@@ -111,6 +112,9 @@ class Experiment:
         if checkpoints is not None:
             learned, before = _resume(checkpoints, learner, parts, stream)
             start -= before
+        distribution.check_same(
+            tf.distribute.get_strategy(), "the experiences learned", learned
+        )
         progress.on_run_begin(run.name, seed, len(stream), learned)
         for experience in stream[learned:]:
             learner.fit(experience, callbacks=[progress.callback()])

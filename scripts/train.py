@@ -19,6 +19,7 @@ from absl import flags
 from absl import logging
 
 from gnr_keras import comparison
+from gnr_keras import distribution
 from gnr_keras import gin_bindings
 from gnr_keras import progress
 from gnr_keras import report
@@ -51,6 +52,12 @@ _SHARE_DIR = flags.DEFINE_string(
     None,
     "Folder in which runs share their first experience and all latents.",
 )
+_STRATEGY = flags.DEFINE_enum(
+    "strategy",
+    "default",
+    distribution.STRATEGIES,
+    "Devices: one; all GPUs of this machine; the workers of TF_CONFIG.",
+)
 
 
 def main(argv):
@@ -64,19 +71,27 @@ def main(argv):
     now = datetime.datetime.now()
     output_dir = _OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
     try:
-        all_results = comparison.compare(
-            _GIN_FILE.value,
-            _GIN_BINDINGS.value,
-            _GIN_DIR,
-            _RUNS.value,
-            runs.parse_seeds(_SEEDS.value),
-            output_dir,
-            _DATA_DIR.value,
-            functools.partial(progress.ConsoleProgress, sys.stderr),
-            _SHARE_DIR.value,
-            _RESUME.value,
-            _CHECKPOINT_SECONDS.value,
-        )
+        strategy = distribution.build(_STRATEGY.value)
+        if _STRATEGY.value == "multi_worker":
+            _check_workers()
+        with (
+            strategy.scope(),
+            distribution.explained(strategy),
+            distribution.output_of(strategy, output_dir) as own_output_dir,
+        ):
+            all_results = comparison.compare(
+                _GIN_FILE.value,
+                _GIN_BINDINGS.value,
+                _GIN_DIR,
+                _RUNS.value,
+                runs.parse_seeds(_SEEDS.value),
+                own_output_dir,
+                _DATA_DIR.value,
+                functools.partial(progress.ConsoleProgress, sys.stderr),
+                _SHARE_DIR.value,
+                _RESUME.value,
+                _CHECKPOINT_SECONDS.value,
+            )
     except KeyboardInterrupt:
         again = shlex.join(["python", *sys.argv])
         if not _OUTPUT_DIR.value:
@@ -88,8 +103,22 @@ def main(argv):
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")
+    if not distribution.is_chief(strategy):
+        return
     print(f"\n{report.format_table(all_results)}\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
+
+
+def _check_workers():
+    if not _OUTPUT_DIR.value:
+        raise ValueError(
+            "Several workers need one --output_dir, the same for all of them."
+        )
+    if _SHARE_DIR.value:
+        raise ValueError(
+            "Workers learn together, and would wait for each other at "
+            "--share_dir. Leave it away."
+        )
 
 
 if __name__ == "__main__":

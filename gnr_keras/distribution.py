@@ -1,0 +1,160 @@
+"""Several devices and several machines, as commands ask for them."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+import tensorflow as tf
+
+STRATEGIES = ("default", "mirrored", "multi_worker")
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host1:12345", "host2:12345"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+# What TensorFlow raises in a worker whose peers are gone.
+_LOST = (
+    tf.errors.AbortedError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+)
+
+
+def build(name):
+    """Returns the `tf.distribute` strategy of a name.
+
+    Call it before anything else of TensorFlow runs.
+
+    Args:
+        name: "default" for one device, "mirrored" for all GPUs of this
+            machine, "multi_worker" for the workers that the environment
+            variable `TF_CONFIG` names.
+
+    Raises:
+        ValueError: for another name, or a `TF_CONFIG` that names no workers.
+    """
+    if name not in STRATEGIES:
+        raise ValueError(
+            f"Expected one of {', '.join(STRATEGIES)} as strategy. Received: "
+            f"{name!r}."
+        )
+    if name == "mirrored":
+        return tf.distribute.MirroredStrategy()
+    if name == "multi_worker":
+        _read_task()
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    return tf.distribute.get_strategy()
+
+
+def is_chief(strategy):
+    """Whether this process is the one that writes and reports.
+
+    Args:
+        strategy: a `tf.distribute` strategy.
+    """
+    return _num_workers(strategy) == 1 or _read_task() == 0
+
+
+@contextlib.contextmanager
+def output_of(strategy, output_dir):
+    """Yields the folder that this process writes to.
+
+    That of the chief is `output_dir`. The others write to a folder of their
+    own, which is deleted: what they compute is the same. It begins as a copy
+    of `output_dir`, so that all of them go on where an earlier command
+    stopped; therefore they have to see the same files.
+
+    Args:
+        strategy: a `tf.distribute` strategy.
+        output_dir: the folder of the results.
+    """
+    if is_chief(strategy):
+        yield output_dir
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        own = pathlib.Path(folder) / "output"
+        if pathlib.Path(output_dir).exists():
+            shutil.copytree(output_dir, own)
+        yield str(own)
+
+
+def check_same(strategy, what, value):
+    """Raises `ValueError` where workers differ in an integer.
+
+    Args:
+        strategy: a `tf.distribute` strategy.
+        what: what it is, for the message.
+        value: the integer that this worker has.
+    """
+    if _num_workers(strategy) == 1:
+        return
+
+    def squares():
+        mine = tf.constant(value, tf.float32)
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce("SUM", [mine, mine * mine, tf.ones(())])
+
+    sums = strategy.run(tf.function(squares))
+    total, squared, count = (
+        float(strategy.experimental_local_results(x)[0]) for x in sums
+    )
+    # Zero variance, in numbers that floats hold exactly.
+    if squared * count != total * total:
+        raise ValueError(
+            f"The workers differ in {what}: this one has {value}, and the "
+            f"mean over all is {total / count:g}. Give all of them the same "
+            "command, and an --output_dir that all of them see."
+        )
+
+
+@contextlib.contextmanager
+def explained(strategy):
+    """Says what happened where a worker is lost.
+
+    Args:
+        strategy: a `tf.distribute` strategy.
+
+    Raises:
+        ConnectionError: in place of TensorFlow's error.
+    """
+    try:
+        yield
+    except _LOST as error:
+        if _num_workers(strategy) == 1:
+            raise
+        first = str(error).strip().splitlines()[0][:200]
+        raise ConnectionError(
+            "A worker was lost, and the others cannot go on without it "
+            f"({first}). Start all of them again with the same command: they "
+            "go on from the last checkpoint."
+        ) from error
+
+
+def _num_workers(strategy):
+    # A strategy of one worker has none, or a resolver of no cluster.
+    resolver = strategy.cluster_resolver
+    if resolver is None:
+        return 1
+    return max(1, len(resolver.cluster_spec().as_dict().get("worker", [])))
+
+
+def _read_task():
+    """Returns the number of this worker, as `TF_CONFIG` has it."""
+    text = os.environ.get("TF_CONFIG", "")
+    try:
+        config = json.loads(text)
+        workers = config["cluster"]["worker"]
+        task = config["task"]
+        index = int(task["index"])
+        known = task["type"] == "worker" and 0 <= index < len(workers)
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(
+            "The environment variable TF_CONFIG must name all workers, and "
+            f"which of them this is, such as {_EXAMPLE}. Received: {text!r}."
+        )
+    return index

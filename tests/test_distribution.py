@@ -1,0 +1,174 @@
+"""Tests of several devices and several workers, by scripts/train.py."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from test_train_script import ROOT
+from test_train_script import TINY
+from test_train_script import read_results
+from test_train_script import train
+
+from gnr_keras import distribution
+
+RUN = "NR-GD"
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+def arguments(output_dir, data_dir):
+    return [
+        f"--runs={RUN}",
+        f"--output_dir={output_dir}",
+        f"--data_dir={data_dir}",
+        "--checkpoint_seconds=0",
+    ]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, data_dir):
+    """The results of one process."""
+    output_dir = tmp_path_factory.mktemp("alone") / "out"
+    result = train(*arguments(output_dir, data_dir))
+    assert result.returncode == 0, result.stderr[-3000:]
+    return read_results(output_dir, RUN)
+
+
+def free_ports(number):
+    sockets = [socket.socket() for _ in range(number)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Worker:
+    """A process whose output goes to files: a full pipe would stop both."""
+
+    def __init__(self, command, environment, folder):
+        folder.mkdir(parents=True)
+        self._files = [folder / "stdout", folder / "stderr"]
+        with open(self._files[0], "w") as out, open(self._files[1], "w") as err:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=out, stderr=err
+            )
+
+    def wait(self):
+        """Returns the exit code, and what was written."""
+        code = self.process.wait(timeout=300)
+        return code, *(path.read_text() for path in self._files)
+
+
+def start_workers(output_dir, data_dir, name="first"):
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    command = [
+        sys.executable,
+        "scripts/train.py",
+        "--gin_file=gin/quickstart.gin",
+        *(f"--gin_bindings={binding}" for binding in TINY),
+        *arguments(output_dir, data_dir),
+        "--strategy=multi_worker",
+    ]
+    workers = []
+    for index in range(2):
+        config = {
+            "cluster": {"worker": addresses},
+            "task": {"type": "worker", "index": index},
+        }
+        environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+        folder = output_dir.parent / f"{name}_{index}"
+        workers.append(Worker(command, environment, folder))
+    return workers
+
+
+def assert_same_results(output_dir, alone):
+    """Sums are taken in another order: equal up to rounding.
+
+    A prediction may turn round where two classes are level, so that a
+    pattern or two of the test set may be others.
+    """
+    results = read_results(output_dir, RUN)
+    for name in ("accuracy_whole", "accuracy_growing"):
+        np.testing.assert_allclose(results[name], alone[name], atol=0.02)
+    assert results["evaluated_after"] == alone["evaluated_after"]
+    assert np.shape(results["accuracy_matrix"]) == np.shape(
+        alone["accuracy_matrix"]
+    )
+
+
+def test_two_workers_end_where_one_process_does(data_dir, alone, tmp_path):
+    output_dir = tmp_path / "out"
+    workers = start_workers(output_dir, data_dir)
+    (code, printed, errors), (other_code, other_printed, other_errors) = (
+        worker.wait() for worker in workers
+    )
+    assert code == 0, errors[-3000:]
+    assert other_code == 0, other_errors[-3000:]
+    assert_same_results(output_dir, alone)
+    # One of them reports.
+    assert "final accuracy" in printed
+    assert not other_printed
+
+
+def test_a_lost_worker_ends_the_run_and_all_go_on(data_dir, alone, tmp_path):
+    output_dir = tmp_path / "out"
+    chief, other = start_workers(output_dir, data_dir)
+    checkpoints = output_dir / RUN / "seed_0" / "checkpoints"
+    while not list(checkpoints.glob("experience_*.npz")):
+        assert chief.process.poll() is None, chief.wait()[-1][-3000:]
+        time.sleep(0.01)
+    other.process.kill()
+    code, _, errors = chief.wait()
+    assert code == 1
+    last = errors.strip().splitlines()[-1]
+    assert last.startswith("error: A worker was lost")
+    assert "with the same command" in last
+    for worker in start_workers(output_dir, data_dir, "again"):
+        code, _, errors = worker.wait()
+        assert code == 0, errors[-3000:]
+        assert "| experience 1/" not in errors
+    assert_same_results(output_dir, alone)
+
+
+def test_mirrored_on_one_device_is_the_default(data_dir, alone, tmp_path):
+    result = train(
+        *arguments(tmp_path / "out", data_dir), "--strategy=mirrored"
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert_same_results(tmp_path / "out", alone)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        '{"cluster": {"worker": ["a:1"]}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "ps", "index": 0}}',
+        '{"cluster": {"worker": ["a:1"]},'
+        ' "task": {"type": "worker", "index": 1}}',
+    ],
+)
+def test_workers_need_a_config(text, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if text is not None:
+        monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match="TF_CONFIG must name all workers"):
+        distribution.build("multi_worker")
+
+
+def test_unknown_strategies_are_refused():
+    with pytest.raises(ValueError, match="one of default, mirrored"):
+        distribution.build("mirored")
