@@ -8,18 +8,20 @@ import functools
 import os
 import pathlib
 import shlex
-import signal
 import sys
 import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import tensorflow as tf
 from absl import app
 from absl import flags
 from absl import logging
 
+from gnr_keras import checkpoint
 from gnr_keras import comparison
 from gnr_keras import gin_bindings
+from gnr_keras import interruption
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
@@ -46,6 +48,14 @@ _RESUME = flags.DEFINE_bool(
 _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "checkpoint_seconds", 30.0, "Least time between two; 0: each experience."
 )
+_WITHIN_SECONDS = flags.DEFINE_float(
+    "checkpoint_within_seconds",
+    None,
+    "Least time between two in the middle of an experience. Default: none.",
+)
+_DETERMINISTIC = flags.DEFINE_bool(
+    "deterministic", False, "TensorFlow's deterministic operations; slower."
+)
 _SHARE_DIR = flags.DEFINE_string(
     "share_dir",
     None,
@@ -58,25 +68,33 @@ def main(argv):
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if len(argv) > 1:
         sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
-    # As Ctrl-C does, so that both end alike.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if _DETERMINISTIC.value:
+        tf.config.experimental.enable_op_determinism()
     stem = pathlib.Path((_GIN_FILE.value or ["run"])[0]).stem
     now = datetime.datetime.now()
     output_dir = _OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
+    interrupted = interruption.Interruption(_announce)
+    checkpoints = functools.partial(
+        checkpoint.Checkpoints,
+        seconds=_CHECKPOINT_SECONDS.value,
+        within_seconds=_WITHIN_SECONDS.value,
+    )
     try:
-        all_results = comparison.compare(
-            _GIN_FILE.value,
-            _GIN_BINDINGS.value,
-            _GIN_DIR,
-            _RUNS.value,
-            runs.parse_seeds(_SEEDS.value),
-            output_dir,
-            _DATA_DIR.value,
-            functools.partial(progress.ConsoleProgress, sys.stderr),
-            _SHARE_DIR.value,
-            _RESUME.value,
-            _CHECKPOINT_SECONDS.value,
-        )
+        with interrupted:
+            all_results = comparison.compare(
+                _GIN_FILE.value,
+                _GIN_BINDINGS.value,
+                _GIN_DIR,
+                _RUNS.value,
+                runs.parse_seeds(_SEEDS.value),
+                output_dir,
+                _DATA_DIR.value,
+                functools.partial(progress.ConsoleProgress, sys.stderr),
+                _SHARE_DIR.value,
+                _RESUME.value,
+                checkpoints,
+                interrupted,
+            )
     except KeyboardInterrupt:
         again = shlex.join(["python", *sys.argv])
         if not _OUTPUT_DIR.value:
@@ -84,12 +102,17 @@ def main(argv):
         if not _RESUME.value:
             again += " --resume"
         print(f"\ninterrupted. To go on where it was: {again}", file=sys.stderr)
-        sys.exit(130)
+        # As a shell says it of a program that a signal has ended.
+        sys.exit(128 + interrupted.received)
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")
     print(f"\n{report.format_table(all_results)}\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
+
+
+def _announce():
+    os.write(2, b"\nstops when what was learned is saved; again: at once\n")
 
 
 if __name__ == "__main__":
