@@ -13,7 +13,7 @@ import tensorflow
 begin = time.perf_counter()
 from gnr_keras.trainers import classifier
 
-def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
+def run_loop(model, epochs, steps, steps_per_call, epoch_runner, *others):
     run = epoch_runner(0)
     run(0, 1)
     print("seconds", time.perf_counter() - begin, flush=True)

@@ -30,7 +30,7 @@ _DAMAGED = (
 
 
 class Checkpoints:
-    """The states of one run after its experiences, in a folder.
+    """The states of one run after its experiences, and in them, in a folder.
 
     A file gets its name when it is on the disk and whole, so that a process
     or machine may end at any moment; the two latest are kept. They hold
@@ -42,6 +42,8 @@ class Checkpoints:
         seconds: time that has to pass before the next is written, for
             streams of many short experiences; 0 for one after each. The last
             of a stream is always written.
+        within_seconds: likewise for those in the middle of an experience, for
+            long ones; `None` for none there.
         texts: for each name a function that returns the text of a file of
             that name, left beside the checkpoints.
 
@@ -54,9 +56,10 @@ class Checkpoints:
     ```
     """
 
-    def __init__(self, folder, seconds=30.0, texts=None):
+    def __init__(self, folder, seconds=30.0, within_seconds=None, texts=None):
         self.folder = pathlib.Path(folder)
         self.seconds = seconds
+        self.within_seconds = within_seconds
         self._texts = texts or {}
         self._last = time.monotonic()
         self._lock = None
@@ -71,15 +74,23 @@ class Checkpoints:
 
     @property
     def due(self):
-        """Whether enough time has passed since the last one."""
+        """Whether one should follow at the end of an experience."""
         return time.monotonic() - self._last >= self.seconds
 
-    def save(self, learned, state):
+    @property
+    def due_within(self):
+        """Whether one should follow in the middle of an experience."""
+        return self.within_seconds is not None and (
+            time.monotonic() - self._last >= self.within_seconds
+        )
+
+    def save(self, learned, state, within=False):
         """Writes a state, and drops those before the last two.
 
         Args:
             learned: number of experiences that it has learned.
             state: arrays by name.
+            within: whether it is in the middle of the next one.
         """
         state = {name: np.asarray(value) for name, value in state.items()}
         for name, value in state.items():
@@ -92,6 +103,8 @@ class Checkpoints:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._take_lock()
+            if within:
+                path = path.with_stem(f"{path.stem}_part_{self._next(learned)}")
             for part in self.folder.glob("*.part"):
                 part.unlink()
             for name, text in self._texts.items():
@@ -119,7 +132,7 @@ class Checkpoints:
         found = self._found()
         if found:
             self._take_lock()
-        for learned, path in reversed(found):
+        for (learned, _), path in reversed(found):
             try:
                 with np.load(path, allow_pickle=False) as file:
                     version, size = file[_HEADER].tolist()
@@ -167,13 +180,23 @@ class Checkpoints:
             ) from error
         self._lock = lock
 
+    def _next(self, learned):
+        """Number of the next part of an experience, counted from 1."""
+        parts = [
+            part for (number, part), _ in self._found() if number == learned
+        ]
+        return f"{max(parts, default=0) + 1:05d}"
+
     def _found(self):
-        """Files by the number of experiences that they have learned."""
+        """Files by the experiences that they have learned, and the part."""
+        pattern = re.compile(r"experience_(\d+)(?:_part_(\d+))?\.npz")
         matches = (
-            (re.fullmatch(r"experience_(\d+)\.npz", path.name), path)
+            (pattern.fullmatch(path.name), path)
             for path in self.folder.glob("experience_*.npz")
         )
-        return sorted((int(m[1]), path) for m, path in matches if m)
+        return sorted(
+            ((int(m[1]), int(m[2] or 0)), path) for m, path in matches if m
+        )
 
 
 def _warn_damaged(path, reason):

@@ -27,7 +27,8 @@ def compare(
     progress_factory=None,
     share_dir=None,
     resume=True,
-    checkpoint_seconds=30.0,
+    checkpoints=checkpoint.Checkpoints,
+    interruption=None,
 ):
     """Runs all `names` x `seeds`, and writes what came of them.
 
@@ -47,8 +48,9 @@ def compare(
         share_dir: folder in which runs share their first experience and
             latents, see `Learner`.
         resume: `False` refuses a folder that holds anything of a run.
-        checkpoint_seconds: see `gnr_keras.checkpoint.Checkpoints`; the last
-            one of each run stays.
+        checkpoints: builds the `gnr_keras.checkpoint.Checkpoints` of a run
+            from `(folder, texts=)`; the last one of each run stays.
+        interruption: see `Experiment.run`.
 
     Returns:
         The results of each run, as dicts.
@@ -90,7 +92,8 @@ def compare(
                     progress,
                     configs[name],
                     share_dir,
-                    checkpoint_seconds,
+                    checkpoints,
+                    interruption,
                 )
             all_results.append(results)
             report.write_summary(output_dir, all_results)
@@ -145,7 +148,8 @@ def run_cell(
     progress=None,
     config=None,
     share_dir=None,
-    checkpoint_seconds=None,
+    checkpoints=None,
+    interruption=None,
 ):
     """Runs the experiment under one run and seed, and writes its results.
 
@@ -161,7 +165,8 @@ def run_cell(
         config: text of `config.gin` beside the results, for who asks later
             what they were made with.
         share_dir: see `compare`.
-        checkpoint_seconds: see `compare`; `None` for no checkpoints.
+        checkpoints: see `compare`; `None` for no checkpoints.
+        interruption: see `compare`.
 
     Returns:
         The results, as a dict.
@@ -171,19 +176,21 @@ def run_cell(
     with gin_bindings.run_scope(name):
         experiment = gin_bindings.build_experiment()
         arguments = name, seed, data_dir, progress, share_dir
-        if checkpoint_seconds is None:
+        if checkpoints is None:
             results = experiment.run(*arguments)
             operative = gin_bindings.operative_config(name)
         else:
             folder = report.run_folder(output_dir, name, seed) / _CHECKPOINTS
             results, operative = _run_with_checkpoints(
-                experiment, arguments, folder, checkpoint_seconds, config
+                experiment, arguments, folder, checkpoints, interruption, config
             )
     report.write_results(output_dir, results, operative, config)
     return results
 
 
-def _run_with_checkpoints(experiment, arguments, folder, seconds, config):
+def _run_with_checkpoints(
+    experiment, arguments, folder, build, interruption, config
+):
     """Returns the results, and the operative config of all that led there."""
     path = folder / _OPERATIVE
     before = path.read_text() if path.exists() else ""
@@ -195,8 +202,8 @@ def _run_with_checkpoints(experiment, arguments, folder, seconds, config):
         )
 
     texts = {"config.gin": lambda: config, _OPERATIVE: operative}
-    with checkpoint.Checkpoints(folder, seconds, texts) as checkpoints:
-        results = experiment.run(*arguments, checkpoints)
+    with build(folder, texts=texts) as checkpoints:
+        results = experiment.run(*arguments, checkpoints, interruption)
         checkpoints.finish()
     return results, operative()
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import zlib
 
 import tensorflow as tf
 
@@ -81,32 +82,35 @@ def output_of(strategy, output_dir):
         yield str(own)
 
 
-def check_same(strategy, what, value):
-    """Raises `ValueError` where workers differ in an integer.
+def check_same(strategy, what, text):
+    """Raises `ValueError` where workers differ in a text.
 
     Args:
         strategy: a `tf.distribute` strategy.
-        what: what it is, for the message.
-        value: the integer that this worker has.
+        what: what it says, for the message.
+        text: that of this worker.
     """
     if _num_workers(strategy) == 1:
         return
+    # Small enough for its square to be exact.
+    mine = zlib.crc32(text.encode()) % 2**20
 
-    def squares():
-        mine = tf.constant(value, tf.float32)
+    def moments():
+        value = tf.constant(mine, tf.float64)
         context = tf.distribute.get_replica_context()
-        return context.all_reduce("SUM", [mine, mine * mine, tf.ones(())])
+        values = [value, value * value, tf.ones((), tf.float64)]
+        return context.all_reduce("SUM", values)
 
-    sums = strategy.run(tf.function(squares))
     total, squared, count = (
-        float(strategy.experimental_local_results(x)[0]) for x in sums
+        float(strategy.experimental_local_results(value)[0])
+        for value in strategy.run(tf.function(moments))
     )
-    # Zero variance, in numbers that floats hold exactly.
+    # The variance is zero.
     if squared * count != total * total:
         raise ValueError(
-            f"The workers differ in {what}: this one has {value}, and the "
-            f"mean over all is {total / count:g}. Give all of them the same "
-            "command, and an --output_dir that all of them see."
+            f"The workers differ in {what}; this one has: {text}. Give all "
+            "of them the same command, and an --output_dir that all of them "
+            "see."
         )
 
 

@@ -1,7 +1,6 @@
 """An experiment: a stream, a learner and what came of it."""
 
 import inspect
-import json
 import platform
 import time
 
@@ -10,13 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 import gnr_keras
-from gnr_keras import distribution
 from gnr_keras import evaluation
 from gnr_keras import progress as progress_lib
 from gnr_keras import quality as quality_lib
 from gnr_keras import replay as replay_lib
 from gnr_keras import runs
-from gnr_keras import sharing
+from gnr_keras import saving as saving_lib
 from gnr_keras import states
 from gnr_keras import strategies
 from gnr_keras.learner import Learner
@@ -79,6 +77,7 @@ class Experiment:
         progress=None,
         share_dir=None,
         checkpoints=None,
+        interruption=None,
     ):
         """Learns the whole stream.
 
@@ -92,6 +91,9 @@ class Experiment:
                 latents, see `Learner`.
             checkpoints: a `gnr_keras.checkpoint.Checkpoints`. A run goes on
                 from the latest, and leaves others.
+            interruption: a `gnr_keras.interruption.Interruption`, with
+                checkpoints: a signal ends the run, as `KeyboardInterrupt`,
+                after its next step and a checkpoint there.
 
         Returns:
             The contents of `results.json`, as a dict.
@@ -101,43 +103,34 @@ class Experiment:
         progress = progress or progress_lib.Progress()
         stream = self.build_stream(seed, data_dir, progress)
         data_seconds = time.perf_counter() - start
-        learner = self._build_learner(run, stream, seed, data_dir, share_dir)
+        learner = self.build_learner(
+            name, seed, stream.num_classes, data_dir, share_dir
+        )
         learner.seconds["data"] = data_seconds
         meter = _watch_generator(learner, seed)
         history = evaluation.History(stream, learner.predict_among)
         parts = {"history": history}
         if meter is not None:
             parts["meter"] = meter
-        learned = 0
-        if checkpoints is not None:
-            learned, before = _resume(checkpoints, learner, parts, stream)
-            start -= before
-        distribution.check_same(
-            tf.distribute.get_strategy(), "the experiences learned", learned
+        about = {"run": name, "seed": seed, "class_names": stream.class_names}
+        saving = saving_lib.Saving(
+            checkpoints, interruption, learner, parts, stream, about, start
         )
+        learned = saving.take_up()
         progress.on_run_begin(run.name, seed, len(stream), learned)
-        for experience in stream[learned:]:
-            learner.fit(experience, callbacks=[progress.callback()])
-            if self._is_due(experience.index, len(stream)):
-                history.add(
-                    experience.index,
-                    learner.evaluate(stream.test),
-                    learner.replay_accuracy(),
-                    _measure_generator(meter, learner),
-                )
-            last = experience.index == len(stream) - 1
-            if checkpoints is not None and (checkpoints.due or last):
-                seconds = _seconds(learner, start)
-                checkpoints.save(
-                    experience.index + 1,
-                    {
-                        "stream": np.array(_fingerprint(stream)),
-                        "seconds": np.array(json.dumps(seconds)),
-                        **states.gather({"learner": learner, **parts}),
-                    },
-                )
-            progress.on_experience_end(experience.index, history)
-        seconds = _seconds(learner, start)
+        with saving.put_off():
+            for experience in stream[learned:]:
+                with saving.experience() as on_steps:
+                    learner.fit(experience, [progress.callback()], on_steps)
+                    if self._is_due(experience.index, len(stream)):
+                        history.add(
+                            experience.index,
+                            learner.evaluate(stream.test),
+                            learner.replay_accuracy(),
+                            _measure_generator(meter, learner),
+                        )
+                progress.on_experience_end(experience.index, history)
+        seconds = saving.seconds()
         return {
             "run": run.name,
             "seed": seed,
@@ -163,11 +156,22 @@ class Experiment:
         train, test = self._data(data_dir=data_dir, progress=progress.on_data)
         return self._stream(train, test, seed=seed)
 
-    def _build_learner(self, run, stream, seed, data_dir=None, share_dir=None):
+    def build_learner(
+        self, name, seed, num_classes, data_dir=None, share_dir=None
+    ):
+        """Returns the `Learner` of a run, before it has learned anything.
+
+        Args:
+            name: the paper's name of the run.
+            seed: all randomness of the learner comes from it.
+            num_classes: rows of its head.
+            data_dir: folder of the data sets, and of weights.
+            share_dir: see `run`.
+        """
         return self._learner(
             self._backbone(data_dir=data_dir),
-            num_classes=stream.num_classes,
-            strategy=self._build_strategy(run),
+            num_classes=num_classes,
+            strategy=self._build_strategy(runs.get_run(name)),
             share_dir=share_dir,
             seed=seed,
         )
@@ -199,35 +203,6 @@ def _check_takes_replay(strategy, run):
         ) from error
 
 
-def _resume(checkpoints, learner, parts, stream):
-    """Restores the latest checkpoint, where there is one.
-
-    Returns:
-        The experiences that are learned, and the seconds that it took.
-    """
-    latest = checkpoints.latest()
-    if latest is None:
-        return 0, 0.0
-    learned, state = latest
-    if str(state["stream"]) != _fingerprint(stream):
-        raise ValueError(
-            f"{checkpoints.folder} holds a run on other data, or on the same "
-            "in another order. Give the --data_dir that it was begun with, or "
-            "choose another --output_dir."
-        )
-    learner.restore(states.part_of(state, "learner"), stream[:learned])
-    states.spread(parts, state)
-    seconds = json.loads(str(state["seconds"]))
-    total = seconds.pop("total")
-    learner.seconds.update(seconds)
-    return learned, total
-
-
-def _fingerprint(stream):
-    parts = [stream.test, *(experience.data for experience in stream)]
-    return sharing.make_key(parts=[part.fingerprint for part in parts])
-
-
 def _watch_generator(learner, seed):
     """Returns what measures the learner's generator, `None` without one."""
     if not isinstance(learner.replay, replay_lib.GeneratedReplay):
@@ -243,10 +218,6 @@ def _measure_generator(meter, learner):
     return meter.measure(
         learner.replay.generator.generate, learner.predict_latents, learner.seen
     )
-
-
-def _seconds(learner, start):
-    return {**learner.seconds, "total": time.perf_counter() - start}
 
 
 def _versions():

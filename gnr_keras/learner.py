@@ -12,6 +12,7 @@ from gnr_keras import cloning
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
 from gnr_keras import inference
+from gnr_keras import midway
 from gnr_keras import sharing
 from gnr_keras import states
 from gnr_keras import storage
@@ -109,6 +110,8 @@ class Learner(inference.Predictor):
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
         self._kept = []
+        self._midway = {}
+        self._course = None
         if batch_renormalization:
             _check_unused(
                 not batch_renormalization.trainings, batch_renormalization
@@ -169,7 +172,7 @@ class Learner(inference.Predictor):
                 seed,
             )
 
-    def fit(self, experience, callbacks=()):
+    def fit(self, experience, callbacks=(), on_steps=None):
         """Learns one experience: one turn of Algorithm 2's loop.
 
         Args:
@@ -178,20 +181,33 @@ class Learner(inference.Predictor):
             callbacks: Keras callbacks; they see one training of the
                 classifier. With statistics in the strategy, nothing trains
                 after the first experience.
+            on_steps: function without arguments, called whenever some steps
+                are done, of classifier or generator. There `state` returns
+                all that is needed to go on in the middle of the experience:
+                `restore` it, and `fit` the same experience.
         """
         new = data = self._check_data(experience)
+        saved, self._midway = self._midway, {}
+        before = None if on_steps is None else self.state()
+        self._course = midway.Course(new, saved, before, on_steps)
+        try:
+            if self.strategy.keep_data:
+                data = source_lib.join([*self._kept, new])
+            self._learn(data, callbacks)
+        finally:
+            self._course = None
+        self.seen[np.unique(data.labels)] = True
+        self.experiences_learned += 1
         if self.strategy.keep_data:
-            data = source_lib.join([*self._kept, new])
-        # X_k, Y_k are `data`, and M_k is `memory`.
+            self._kept.append(new)
+
+    def _learn(self, data, callbacks):
+        """X_k, Y_k are `data`, and M_k is `memory`."""
         share, memory = self._populate_memory(data)  # lines 6 to 12
         latents = self._train_classifier(data, share, memory, callbacks)
         self._train_generator(latents, data.labels, memory)  # lines 19 to 22
         if self.strategy.statistics:
             self._update_statistics(data)
-        self.seen[np.unique(data.labels)] = True
-        self.experiences_learned += 1
-        if self.strategy.keep_data:
-            self._kept.append(new)
 
     def add_classes(self, count):
         """Grows the head, and all that is made for its classes.
@@ -232,6 +248,8 @@ class Learner(inference.Predictor):
         would, to the last bit on the same machine. Data that `keep_data` of
         the strategy keeps are not among them.
         """
+        if self._course is not None and self._course.can_be_saved:
+            return self._course.state()
         return {
             "seen": self.seen.copy(),
             "experiences_learned": np.array(self.experiences_learned),
@@ -244,7 +262,8 @@ class Learner(inference.Predictor):
 
         Args:
             state: of a learner that was built alike; classes that were added
-                to it are added here too.
+                to it are added here too. Where it is that of the middle of an
+                experience, `fit` has to be given that experience next.
             past: the experiences that it has learned. A strategy that keeps
                 data needs them; with `share_dir`, the first of them lets
                 latents be shared again, where no classes were added.
@@ -277,6 +296,7 @@ class Learner(inference.Predictor):
         states.spread(self._other_parts(), state)
         self.seen = np.array(state["seen"])
         self.experiences_learned = learned
+        self._midway = states.part_of(state, midway.PART)
         if self.strategy.keep_data:
             self._kept = [self._check_data(experience) for experience in past]
 
@@ -355,14 +375,15 @@ class Learner(inference.Predictor):
                 if first and self._share_dir is not None:
                     self._share_first(data, train)
                 else:
-                    train()
+                    self._train_or_take_over(train)
             # Nothing but a replay looks at these latents; where there is
             # one, the front is frozen from here on.
             if not self.replay.memory_size:
                 return None
             return self._inference.latents(data)
         latents = self._inference.latents(data)
-        with self._timed("classifier"):
+
+        def train():
             self.trainer.fit_latents(
                 latents,
                 data.labels,
@@ -373,14 +394,26 @@ class Learner(inference.Predictor):
                 callbacks,
                 past_classes,
             )
+
+        with self._timed("classifier"):
+            self._train_or_take_over(train)
         return latents
+
+    def _train_or_take_over(self, train):
+        """Trains, unless that was over when the state was saved."""
+        past = self._course.past("classifier")
+        if past:
+            self._restore_classifier(past)
+            return
+        with self._course.training("classifier", self.trainer, dict):
+            train()
 
     def _share_first(self, data, train):
         """Trains, or takes over what another learner came to."""
         shared = sharing.SharedStart(self._share_dir, self._first_key(data))
 
         def compute():
-            train()
+            self._train_or_take_over(train)
             return self._classifier_state()
 
         state, found = shared.state(compute)
@@ -431,7 +464,16 @@ class Learner(inference.Predictor):
 
     def _train_generator(self, latents, labels, memory):
         """Only generated replay has a generator; others store patterns."""
-        with self._timed("generator"):
+        # Of the start: the training that goes on draws its numbers again.
+        random_state = states.pack_generator(self._rng)
+
+        def past():
+            return {**self._classifier_state(), "random_state": random_state}
+
+        with (
+            self._timed("generator"),
+            self._course.training("generator", self.replay.trained, past),
+        ):
             self.replay.update(latents, labels, memory, self._rng)
 
     def _update_statistics(self, data):

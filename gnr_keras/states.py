@@ -17,10 +17,15 @@ def gather(parts):
         parts: the parts, by name.
     """
     return {
-        f"{name}/{key}": value
+        key: value
         for name, part in parts.items()
-        for key, value in part.state().items()
+        for key, value in under(name, part.state()).items()
     }
+
+
+def under(name, state):
+    """Returns arrays by name as those of a part, "part/name"."""
+    return {f"{name}/{key}": value for key, value in state.items()}
 
 
 def spread(parts, state):

@@ -8,19 +8,21 @@ import functools
 import os
 import pathlib
 import shlex
-import signal
 import sys
 import warnings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import tensorflow as tf
 from absl import app
 from absl import flags
 from absl import logging
 
+from gnr_keras import checkpoint
 from gnr_keras import comparison
 from gnr_keras import distribution
 from gnr_keras import gin_bindings
+from gnr_keras import interruption
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
@@ -47,6 +49,14 @@ _RESUME = flags.DEFINE_bool(
 _CHECKPOINT_SECONDS = flags.DEFINE_float(
     "checkpoint_seconds", 30.0, "Least time between two; 0: each experience."
 )
+_WITHIN_SECONDS = flags.DEFINE_float(
+    "checkpoint_within_seconds",
+    None,
+    "Least time between two in the middle of an experience. Default: none.",
+)
+_DETERMINISTIC = flags.DEFINE_bool(
+    "deterministic", False, "TensorFlow's deterministic operations; slower."
+)
 _SHARE_DIR = flags.DEFINE_string(
     "share_dir",
     None,
@@ -65,16 +75,23 @@ def main(argv):
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if len(argv) > 1:
         sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
-    # As Ctrl-C does, so that both end alike.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if _DETERMINISTIC.value:
+        tf.config.experimental.enable_op_determinism()
     stem = pathlib.Path((_GIN_FILE.value or ["run"])[0]).stem
     now = datetime.datetime.now()
     output_dir = _OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
+    interrupted = interruption.Interruption(_announce)
+    checkpoints = functools.partial(
+        checkpoint.Checkpoints,
+        seconds=_CHECKPOINT_SECONDS.value,
+        within_seconds=_WITHIN_SECONDS.value,
+    )
     try:
         strategy = distribution.build(_STRATEGY.value)
         if _STRATEGY.value == "multi_worker":
             _check_workers()
         with (
+            interrupted,
             strategy.scope(),
             distribution.explained(strategy),
             distribution.output_of(strategy, output_dir) as own_output_dir,
@@ -90,7 +107,8 @@ def main(argv):
                 functools.partial(progress.ConsoleProgress, sys.stderr),
                 _SHARE_DIR.value,
                 _RESUME.value,
-                _CHECKPOINT_SECONDS.value,
+                checkpoints,
+                interrupted,
             )
     except KeyboardInterrupt:
         again = shlex.join(["python", *sys.argv])
@@ -99,7 +117,8 @@ def main(argv):
         if not _RESUME.value:
             again += " --resume"
         print(f"\ninterrupted. To go on where it was: {again}", file=sys.stderr)
-        sys.exit(130)
+        # As a shell says it of a program that a signal has ended.
+        sys.exit(128 + interrupted.received)
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")
@@ -119,6 +138,10 @@ def _check_workers():
             "Workers learn together, and would wait for each other at "
             "--share_dir. Leave it away."
         )
+
+
+def _announce():
+    os.write(2, b"\nstops when what was learned is saved; again: at once\n")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,42 @@ def test_two_are_kept(checkpoints):
     assert names(checkpoints) == ["experience_00011.npz"]
 
 
+def save_within(checkpoints, learned, value):
+    state = {"part/value": np.array(value)}
+    checkpoints.save(learned, state, within=True)
+
+
+def test_those_in_an_experience_follow_the_one_before_it(checkpoints):
+    save(checkpoints, 2)
+    save_within(checkpoints, 2, 20)
+    learned, state = checkpoints.latest()
+    assert (learned, state["part/value"]) == (2, 20)
+    # Another process goes on counting.
+    checkpoints.__exit__()
+    other = checkpoint.Checkpoints(checkpoints.folder)
+    for value in (21, 22):
+        save_within(other, 2, value)
+    assert names(other) == [
+        "experience_00002_part_00002.npz",
+        "experience_00002_part_00003.npz",
+    ]
+    assert other.latest()[1]["part/value"] == 22
+    save(other, 3)
+    assert other.latest()[0] == 3
+    assert names(other) == [
+        "experience_00002_part_00003.npz",
+        "experience_00003.npz",
+    ]
+
+
+def test_those_in_an_experience_are_written_on_request(tmp_path):
+    never = checkpoint.Checkpoints(tmp_path, seconds=0)
+    often = checkpoint.Checkpoints(tmp_path, within_seconds=0)
+    seldom = checkpoint.Checkpoints(tmp_path, within_seconds=1000)
+    due = [one.due_within for one in (never, often, seldom)]
+    assert due == [False, True, False]
+
+
 def test_texts_lie_beside_them(tmp_path):
     counted = iter("abc")
     texts = {"config.gin": lambda: "bound", "last": lambda: next(counted)}

@@ -69,18 +69,19 @@ class Worker:
         return code, *(path.read_text() for path in self._files)
 
 
-def start_workers(output_dir, data_dir, name="first"):
+def start_workers(output_dir, data_dir, name="first", seen=None):
+    """Starts two; `seen` is what the second takes for the output folder."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    command = [
-        sys.executable,
-        "scripts/train.py",
-        "--gin_file=gin/quickstart.gin",
-        *(f"--gin_bindings={binding}" for binding in TINY),
-        *arguments(output_dir, data_dir),
-        "--strategy=multi_worker",
-    ]
     workers = []
-    for index in range(2):
+    for index, folder in enumerate([output_dir, seen or output_dir]):
+        command = [
+            sys.executable,
+            "scripts/train.py",
+            "--gin_file=gin/quickstart.gin",
+            *(f"--gin_bindings={binding}" for binding in TINY),
+            *arguments(folder, data_dir),
+            "--strategy=multi_worker",
+        ]
         config = {
             "cluster": {"worker": addresses},
             "task": {"type": "worker", "index": index},
@@ -138,6 +139,23 @@ def test_a_lost_worker_ends_the_run_and_all_go_on(data_dir, alone, tmp_path):
         assert code == 0, errors[-3000:]
         assert "| experience 1/" not in errors
     assert_same_results(output_dir, alone)
+
+
+def test_workers_that_see_other_files_stop(data_dir, tmp_path):
+    """The second one finds a checkpoint that the first one does not see."""
+    made = tmp_path / "made"
+    result = train(*arguments(made / "out", data_dir))
+    assert result.returncode == 0, result.stderr[-3000:]
+    # Not finished, as far as the second one knows.
+    (made / "out" / RUN / "seed_0" / "results.json").unlink()
+    (made / "out" / "summary.csv").unlink()
+    chief, other = start_workers(tmp_path / "out", data_dir, seen=made / "out")
+    codes_and_errors = [worker.wait()[::2] for worker in (chief, other)]
+    for code, errors in codes_and_errors:
+        assert code == 1
+        assert "error: The workers differ in where they go on" in errors
+    assert "no checkpoint" in codes_and_errors[0][1]
+    assert "3 experiences" in codes_and_errors[1][1]
 
 
 def test_mirrored_on_one_device_is_the_default(data_dir, alone, tmp_path):

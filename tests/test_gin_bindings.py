@@ -165,7 +165,9 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
             # Models take long to build, and read the same in all runs.
             if run.name in ("none", "NR-GD"):
                 stream = experiment.build_stream(0, data_dir)
-                learner = experiment._build_learner(run, stream, seed=0)
+                learner = experiment.build_learner(
+                    run.name, 0, stream.num_classes
+                )
                 if learner.first.augment:
                     image = tf.zeros((9, 9, 3), tf.uint8)
                     learner.first.augment(image, (4, 4), tf.constant([0, 0]))
@@ -236,7 +238,7 @@ def test_every_binding_of_a_variant_reaches_its_object(variant, data_dir):
     with gin_bindings.run_scope(run):
         experiment = gin_bindings.build_experiment()
         stream = experiment.build_stream(0, data_dir)
-        experiment._build_learner(runs.RUNS[run], stream, seed=0)
+        experiment.build_learner(run, 0, stream.num_classes)
     bound = scoped_names((GIN / "variants" / f"{variant}.gin").read_text())
     read = scoped_names(gin_bindings.operative_config(run))
     assert bound
@@ -263,7 +265,7 @@ def test_quickstart_values_arrive(tmp_path):
     for name in ("PR-GD", "NR-GD"):
         with gin_bindings.run_scope(name):
             experiment = gin_bindings.build_experiment()
-            learner = experiment._build_learner(runs.RUNS[name], stream, 0)
+            learner = experiment.build_learner(name, 0, stream.num_classes)
         betas[name] = learner.replay.generator.loss_weights["kl"]
     assert learner.trainer.batch_size == 96
     assert learner.following.epochs == 7
@@ -382,7 +384,7 @@ def test_one_run_can_have_phases_of_its_own():
     for name in ("none", "NR-OD"):
         with gin_bindings.run_scope(name):
             experiment = gin_bindings.build_experiment()
-            learner = experiment._build_learner(runs.RUNS[name], stream, 0)
+            learner = experiment.build_learner(name, 0, stream.num_classes)
         epochs[name] = learner.first.epochs
     assert epochs == {"none": 9, "NR-OD": 4}
 

@@ -23,15 +23,16 @@ from gnr_keras import states
 from gnr_keras import strategies
 
 
-def _vae(generator):
+def vae(generator, epochs=1, steps_per_call=16):
     return GeneratedReplay(
         16,
         6,
         generator=functools.partial(generator, width=4, hidden=8, z_dim=3),
         trainer=functools.partial(
             GeneratorTrainer,
-            epochs=1,
+            epochs=epochs,
             batch_size=16,
+            steps_per_call=steps_per_call,
             schedule=schedules.LogisticDecay(0.9, 1.5, 8),
         ),
     )
@@ -51,8 +52,8 @@ STRATEGIES = {
     "latest": lambda: strategies.ar1free(OriginalReplay(16, 6)),
     "balanced": lambda: strategies.er(OriginalReplay(16, 6, rule="balanced")),
     "random": lambda: strategies.ar1free(RandomReplay(16, 6)),
-    "VAE": lambda: strategies.ar1free(_vae(ConditionalVAE), "positive"),
-    "centered": lambda: strategies.ar1free(_vae(CenteredVAE)),
+    "VAE": lambda: strategies.ar1free(vae(ConditionalVAE), "positive"),
+    "centered": lambda: strategies.ar1free(vae(CenteredVAE)),
     "Gaussian": lambda: strategies.ar1free(_gaussian()),
     "LwF": lambda: strategies.lwf(OriginalReplay(16, 6)),
     "SI": lambda: strategies.ar1(

@@ -238,6 +238,22 @@ def test_operative_config_runs_again_to_the_same_numbers(
     assert again == numbers(read_results(output_dir, "NR-GD"))
 
 
+def test_one_seed_gives_one_set_of_weights(data_dir, tmp_path):
+    """Twice in processes of their own, by deterministic operations."""
+    found = []
+    for name in ("one", "two"):
+        result = train(
+            "--runs=NR-GD",
+            "--deterministic",
+            f"--output_dir={tmp_path / name}",
+            f"--data_dir={data_dir}",
+        )
+        assert result.returncode == 0, result.stderr[-3000:]
+        found.append(read_results(tmp_path / name, "NR-GD"))
+    assert numbers(found[0]) == numbers(found[1])
+    assert len(found[0]["weights_sha256"]) == 64
+
+
 def test_earlier_results_are_left_as_they_were(finished, data_dir):
     output_dir, _ = finished
     before = {

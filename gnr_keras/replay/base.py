@@ -92,6 +92,11 @@ class Replay(abc.ABC):
             np.zeros((0,), np.int32),
         )
 
+    @property
+    def trained(self):
+        """The `Trainer` whose training can go on midway; `None` for none."""
+        return None
+
     @abc.abstractmethod
     def state(self):
         """Returns what was stored or learned, as arrays by name."""

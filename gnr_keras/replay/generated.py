@@ -6,6 +6,7 @@ from gnr_keras import generator as generator_lib
 from gnr_keras import trainers
 from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import Replay
+from gnr_keras.trainers import loop
 
 
 class GeneratedReplay(Replay):
@@ -75,6 +76,11 @@ class GeneratedReplay(Replay):
                 they are.
         """
         self._observers.append(observer)
+
+    @property
+    def trained(self):
+        resumable = isinstance(self.trainer, loop.Trainer)
+        return self.trainer if resumable else None
 
     def state(self):
         return self.trainer.state()

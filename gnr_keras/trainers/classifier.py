@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from gnr_keras import batches
 from gnr_keras import objectives
-from gnr_keras import states
 from gnr_keras.trainers import compiled
 from gnr_keras.trainers import loop
 
@@ -59,9 +58,8 @@ class ClassifierTrainer(compiled.CompiledSteps):
             batch_size,
             momentum,
             weight_decay,
+            steps_per_call,
         )
-        self.steps_per_call = steps_per_call
-        self.trainings = 0
 
     def grow(self, model):
         """Goes on with a classifier whose head has grown by new classes.
@@ -73,19 +71,6 @@ class ClassifierTrainer(compiled.CompiledSteps):
                 head, see `gnr_keras.growing.grow_head`.
         """
         self._prepare(model)
-
-    def state(self):
-        """Returns what training changed, as arrays by name."""
-        return {
-            "trainings": np.array(self.trainings),
-            **states.of_variables(self._variables),
-        }
-
-    def restore(self, state):
-        """Goes on from what `state` returned."""
-        self.trainings = int(state["trainings"])
-        with self._strategy.scope():
-            states.assign(self._variables, state)
 
     @property
     def _variables(self):
@@ -126,26 +111,34 @@ class ClassifierTrainer(compiled.CompiledSteps):
         def epoch_runner(epoch):
             self._set_rates(phase, epoch)
             plan = batches.plan_epoch(len(data), self.batch_size, steps, rng)
-            stream = data.batches(
-                plan.reshape(-1),
-                self.batch_size,
-                **_augmentation(phase, plan.size, rng),
-            )
+            seeds = _augmentation_seeds(phase, plan.shape, rng)
+            stream = None
 
             def run(start, stop):
-                values = [
-                    self._run_images(
-                        tf.cast(images, tf.float32),
-                        labels,
-                        responses[chosen],
-                        class_sets,
+                nonlocal stream
+                if stream is None:
+                    # From where the training goes on, if it does.
+                    stream = data.batches(
+                        plan[start:].reshape(-1),
+                        self.batch_size,
+                        **_augmentation(phase, seeds, start),
                     )
-                    for chosen, (images, labels) in zip(
-                        plan[start:stop],
-                        itertools.islice(stream, stop - start),
-                        strict=True,
+                values = []
+                for step, (images, labels) in zip(
+                    range(start, stop),
+                    itertools.islice(stream, stop - start),
+                    strict=True,
+                ):
+                    if values:
+                        self.position.reach(epoch * steps + step)
+                    values.append(
+                        self._run_images(
+                            tf.cast(images, tf.float32),
+                            labels,
+                            responses[plan[step]],
+                            class_sets,
+                        )
                     )
-                ]
                 return {
                     name: np.mean([value[name] for value in values])
                     for name in values[0]
@@ -255,22 +248,21 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
     def _loop(self, phase, steps, epoch_runner, callbacks):
         self._clear_momentum()
-        loop.run_loop(
-            self.model,
-            phase.epochs,
-            steps,
-            self.steps_per_call,
-            epoch_runner,
-            callbacks,
-        )
-        self.trainings += 1
+        self._train(self.model, phase.epochs, steps, epoch_runner, callbacks)
 
 
-def _augmentation(phase, num_images, rng):
-    """Arguments of `Source.batches`, with seeds of this epoch."""
+def _augmentation_seeds(phase, shape, rng):
+    """Draws seeds for all images of an epoch, where they are augmented."""
+    if not phase.augment:
+        return None
+    seeds = np.empty((*shape, 2), np.int32)
+    seeds[..., 0] = rng.integers(2**31)
+    seeds[..., 1] = np.arange(seeds[..., 1].size).reshape(shape)
+    return seeds
+
+
+def _augmentation(phase, seeds, start):
+    """Arguments of `Source.batches` from a step on."""
     if not phase.augment:
         return {}
-    seeds = np.empty((num_images, 2), np.int32)
-    seeds[:, 0] = rng.integers(2**31)
-    seeds[:, 1] = np.arange(num_images)
-    return {"augment": phase.augment, "seeds": seeds}
+    return {"augment": phase.augment, "seeds": seeds[start:].reshape(-1, 2)}

@@ -9,7 +9,7 @@ from gnr_keras.trainers import loop
 from gnr_keras.trainers import parts
 
 
-class CompiledSteps:
+class CompiledSteps(loop.Trainer):
     """A classifier, its optimizers, and the compiled steps that train it.
 
     The arguments are those of `ClassifierTrainer`.
@@ -26,15 +26,15 @@ class CompiledSteps:
         batch_size,
         momentum,
         weight_decay,
+        steps_per_call,
     ):
+        super().__init__(batch_size, steps_per_call)
         self.objective = objective
         self.block_features = block_features
-        self.batch_size = batch_size
         self.momentum = momentum
         self.weight_decay = weight_decay
         self._latent_layer = latent_layer
         self._head_name = head
-        self._strategy = loop.strategy_for(batch_size)
         self._prepare(model)
         with self._strategy.scope():
             self._feature_sgd = keras.optimizers.SGD(momentum=momentum)

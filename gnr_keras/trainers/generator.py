@@ -6,11 +6,10 @@ import tensorflow as tf
 
 from gnr_keras import batches
 from gnr_keras import growing
-from gnr_keras import states
 from gnr_keras.trainers import loop
 
 
-class GeneratorTrainer:
+class GeneratorTrainer(loop.Trainer):
     """Trains the generator on latents; the classifier only looks on.
 
     The classifier is called in inference mode and only the generator's
@@ -41,21 +40,20 @@ class GeneratorTrainer:
         schedule=None,
         steps_per_call=16,
     ):
-        self._strategy = loop.strategy_for(batch_size)
+        super().__init__(batch_size, steps_per_call)
         batches.check_replay_per_batch(replay_per_batch, batch_size)
         if epochs < 1:
             raise ValueError(
                 f"`epochs` must be at least 1. Received: {epochs}."
             )
         self.epochs = epochs
-        self.batch_size = batch_size
         self.replay_per_batch = replay_per_batch
         self.schedule = schedule
-        self.steps_per_call = steps_per_call
-        self.trainings = 0
         optimizer = optimizer or keras.optimizers.Adam(2e-3)
         if schedule:
-            self._learning_rate = float(optimizer.learning_rate)
+            self._learning_rate = float(
+                keras.ops.convert_to_numpy(optimizer.learning_rate)
+            )
         self._prepare(generator, classifier, optimizer)
 
     def grow(self, generator, classifier):
@@ -69,19 +67,6 @@ class GeneratorTrainer:
         optimizer = self._optimizer
         self._prepare(generator, classifier, optimizer)
         growing.inherit(optimizer.variables, self._optimizer.variables)
-
-    def state(self):
-        """Returns what training changed, as arrays by name."""
-        return {
-            "trainings": np.array(self.trainings),
-            **states.of_variables(self._variables),
-        }
-
-    def restore(self, state):
-        """Goes on from what `state` returned."""
-        self.trainings = int(state["trainings"])
-        with self._strategy.scope():
-            states.assign(self._variables, state)
 
     @property
     def _variables(self):
@@ -126,15 +111,7 @@ class GeneratorTrainer:
 
             return run
 
-        loop.run_loop(
-            self.generator,
-            self.epochs,
-            steps,
-            self.steps_per_call,
-            epoch_runner,
-            callbacks,
-        )
-        self.trainings += 1
+        self._train(self.generator, self.epochs, steps, epoch_runner, callbacks)
 
     def _prepare(self, generator, classifier, optimizer):
         self.generator = generator

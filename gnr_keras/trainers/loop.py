@@ -1,18 +1,165 @@
 """What both training loops share."""
 
+import json
 import math
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import states
 
-def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
+
+class Trainer:
+    """What both trainings share: their state, and going on midway.
+
+    Args:
+        batch_size: patterns in a batch, over all replicas.
+        steps_per_call: steps between two returns to Python.
+
+    Attributes:
+        trainings: trainings so far.
+        position: the `Position` of the one at hand.
+    """
+
+    def __init__(self, batch_size, steps_per_call):
+        self.batch_size = batch_size
+        self.steps_per_call = steps_per_call
+        self.trainings = 0
+        self.position = Position()
+        self._strategy = strategy_for(batch_size)
+        self._saved = None
+
+    @property
+    def _variables(self):
+        """All that training changes."""
+        raise NotImplementedError
+
+    def state(self):
+        """Returns what training changed, as arrays by name."""
+        return {
+            "trainings": np.array(self.trainings),
+            **states.of_variables(self._variables),
+        }
+
+    def restore(self, state):
+        """Goes on from what `state` returned."""
+        self.trainings = int(state["trainings"])
+        with self._strategy.scope():
+            states.assign(self._variables, state)
+
+    def midway(self):
+        """Returns how far the training at hand is, as arrays by name."""
+        return {
+            "position": self.position.pack(),
+            **states.of_variables(self._variables),
+        }
+
+    def go_on(self, saved):
+        """Lets the next training go on where another one was.
+
+        It has to be begun alike: by a trainer in the same state, with the
+        same data, and with random numbers in the same state.
+
+        Args:
+            saved: what `midway` of that trainer returned.
+        """
+        self._saved = saved
+
+    def _train(self, model, epochs, steps, epoch_runner, callbacks):
+        # The last, since others set variables to what they are at the start.
+        take_up = keras.callbacks.LambdaCallback(
+            on_train_begin=lambda logs: self._take_up()
+        )
+        run_loop(
+            model,
+            epochs,
+            steps,
+            self.steps_per_call,
+            epoch_runner,
+            [*callbacks, take_up],
+            self.position,
+        )
+        self.trainings += 1
+
+    def _take_up(self):
+        """Sets position and variables to those that are saved, if any."""
+        self.position.restart()
+        if self._saved is not None:
+            saved, self._saved = self._saved, None
+            self.position.unpack(saved["position"])
+            with self._strategy.scope():
+                states.assign(self._variables, saved)
+
+
+class Position:
+    """How far a training is.
+
+    Attributes:
+        done: its steps so far.
+        on_steps: called without arguments after each step on images and after
+            each compiled call of steps on latents; `None` for nobody.
+    """
+
+    def __init__(self):
+        self.on_steps = None
+        self.restart()
+
+    def restart(self):
+        """Goes back to the start of a training."""
+        self.done = 0
+        self._forget()
+
+    def pack(self):
+        """Returns the position as an array."""
+        return np.array(json.dumps([self.done, self._counted, self._totals]))
+
+    def unpack(self, packed):
+        """Goes to what `pack` returned."""
+        self.done, self._counted, self._totals = json.loads(str(packed))
+
+    def reach(self, done):
+        """Notes that so many steps are done."""
+        self.done = done
+        if self.on_steps is not None:
+            self.on_steps()
+
+    def count(self, losses, steps):
+        """Adds mean losses of some steps of this epoch."""
+        for name, value in losses.items():
+            self._totals[name] = self._totals.get(name, 0.0) + value * steps
+        self._counted += steps
+
+    def end_epoch(self):
+        """Returns the mean losses of the epoch."""
+        means = {k: total / self._counted for k, total in self._totals.items()}
+        self._forget()
+        return means
+
+    def _forget(self):
+        self._totals, self._counted = {}, 0
+
+
+def run_loop(
+    model,
+    epochs,
+    steps,
+    steps_per_call,
+    epoch_runner,
+    callbacks,
+    position=None,
+):
     """Runs epochs of compiled calls, and the callbacks as `fit` does.
 
     `epoch_runner(epoch)` gives the function that runs the steps `start` to
     `stop` of that epoch, and returns their mean losses.
+
+    A training that goes on midway is begun like any other, and draws the
+    same random numbers, so that all that was made of them is there again. Its
+    last callback then sets `position` and variables to where they were, and
+    what lies before is passed over.
     """
+    position = position or Position()
     callbacks = keras.callbacks.CallbackList(
         list(callbacks), model=model, epochs=epochs, steps=steps, verbose=0
     )
@@ -20,24 +167,31 @@ def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
     callbacks.on_train_begin()
     logs = {}
     for epoch in range(epochs):
-        # Before the callbacks, which may look at this epoch's rates.
+        # Before the callbacks, which may look at this epoch's rates; and of
+        # epochs passed over, which draw random numbers all the same.
         run = epoch_runner(epoch)
+        before = epoch * steps
+        if position.done > before + steps:
+            continue
         callbacks.on_epoch_begin(epoch)
-        totals = {}
         for start in range(0, steps, steps_per_call):
             stop = min(start + steps_per_call, steps)
-            callbacks.on_train_batch_begin(start)
-            logs = {k: float(v) for k, v in run(start, stop).items()}
+            first = max(start, position.done - before)
+            if first >= stop:
+                continue
+            if first == start:
+                callbacks.on_train_batch_begin(start)
+            logs = {k: float(v) for k, v in run(first, stop).items()}
             if not math.isfinite(logs["loss"]):
                 raise ValueError(
                     f"The loss of {model.name!r} is {logs['loss']} in epoch "
                     f"{epoch + 1}, by step {stop} of {steps}: the training "
                     "diverged. Lower its learning rates."
                 )
-            for name, value in logs.items():
-                totals[name] = totals.get(name, 0.0) + value * (stop - start)
+            position.count(logs, stop - first)
             callbacks.on_train_batch_end(stop - 1, logs)
-        logs = {name: total / steps for name, total in totals.items()}
+            position.reach(before + stop)
+        logs = position.end_epoch()
         callbacks.on_epoch_end(epoch, logs)
         if model.stop_training:
             break

@@ -1,0 +1,187 @@
+"""Goes on with what a run has learned: other data, and classes to come."""
+
+import json
+import pathlib
+import re
+
+import numpy as np
+
+from gnr_keras import checkpoint
+from gnr_keras import datasets
+from gnr_keras import gin_bindings
+from gnr_keras import midway
+from gnr_keras import report
+from gnr_keras import states
+
+# Networks that are the same with whatever weights: those of the checkpoint
+# take the place of pretrained ones, which need not be at hand any more.
+_WEIGHTS_REPLACED = ("mobilenet_v1", "resnet_18")
+
+
+def load_run(folder, data_dir=None):
+    """Loads what a run of `scripts/train.py` has learned, ready for more.
+
+    Gin is configured as it was for the run, in place of all before.
+
+    Args:
+        folder: that of the run and seed, `<output_dir>/<run>/seed_<n>`; or
+            one that `LearnedRun.save` wrote.
+        data_dir: folder of weights that the configuration names, where the
+            network cannot be built without them.
+
+    Returns:
+        A `LearnedRun`.
+
+    Raises:
+        ValueError: where there is none, or one that cannot be gone on with,
+            such as of a format that this version does not know.
+    """
+    folder = pathlib.Path(folder)
+    place = folder / report.CHECKPOINTS
+    with checkpoint.Checkpoints(place) as checkpoints:
+        latest = checkpoints.latest()
+    path = place / "config.gin"
+    if latest is None or not path.exists():
+        raise ValueError(
+            f"There is no checkpoint of a run in {place}. Expected the folder "
+            "of one run and seed, such as runs/quickstart/NR-GD/seed_0."
+        )
+    learned, state = latest
+    if "about" not in state:
+        raise ValueError(
+            f"{place} does not say what was learned there. Go on with the "
+            "version of gnr_keras that wrote it."
+        )
+    about = json.loads(str(state["about"]))
+    state = states.part_of(state, "learner")
+    if states.part_of(state, midway.PART):
+        raise ValueError(
+            f"{folder} was interrupted in the middle of experience "
+            f"{learned + 1}. Let scripts/train.py come to the end of it first."
+        )
+    config = path.read_text()
+    learner = _build(path, config, about, data_dir)
+    if learner.strategy.keep_data:
+        raise ValueError(
+            f"The run {about['run']!r} of {folder} learns from all data so "
+            "far, which its checkpoints do not hold. Go on with another run."
+        )
+    learner.restore(state)
+    return LearnedRun(learner, about, config)
+
+
+class LearnedRun:
+    """A learner that has learned, with the names of its classes.
+
+    Attributes:
+        learner: the `Learner`.
+        class_names: names of its classes, in the order of their numbers.
+        config: the bindings that it was built with, as gin text.
+
+    Example:
+
+    ```python
+    run = load_run("runs/quickstart/NR-GD/seed_0")
+    more, test = run.open_images("new_photos")
+    run.learn(more)
+    print(run.learner.evaluate(test).accuracy_growing)
+    run.save("runs/next_month")
+    ```
+    """
+
+    def __init__(self, learner, about, config):
+        self.learner = learner
+        self.class_names = list(about["class_names"])
+        self.config = config
+        self._about = about
+
+    def open_images(self, folder, test_fraction=0.2):
+        """Opens images as the run did, one folder a class.
+
+        Args:
+            folder: see `gnr_keras.datasets.image_folder`. Folders of unknown
+                names are classes that follow the known ones.
+            test_fraction: see there.
+
+        Returns:
+            Two sources `(train, test)`.
+        """
+        crop = re.search(r"\.crop_fraction = ([\d.]+)$", self.config, re.M)
+        return datasets.image_folder(
+            folder,
+            self.learner.model.input_shape[1],
+            test_fraction,
+            class_names=self.class_names,
+            crop_fraction=float(crop[1]) if crop else 1.0,
+        )
+
+    def learn(self, data, callbacks=()):
+        """Learns one more experience.
+
+        Args:
+            data: a `Source`. The names of its classes are those known, in
+                their order, and then new ones, as `open_images` gives them.
+            callbacks: see `Learner.fit`.
+        """
+        known = len(self.class_names)
+        if list(data.class_names[:known]) != self.class_names:
+            raise ValueError(
+                f"The run knows {known} classes, {self.class_names[:5]} and "
+                "so on. Expected data whose classes are these, and then new "
+                f"ones. Received: {list(data.class_names[:5])} and so on. "
+                "Give `class_names=run.class_names` where you open them."
+            )
+        new = data.num_classes - known
+        if new:
+            self.learner.add_classes(new)
+            self.class_names += data.class_names[known:]
+        self.learner.fit(data, callbacks)
+
+    def save(self, folder):
+        """Writes all that was learned, for `load_run`.
+
+        Args:
+            folder: a folder that holds no run.
+        """
+        check_new(folder)
+        place = pathlib.Path(folder) / report.CHECKPOINTS
+        about = {**self._about, "class_names": self.class_names}
+        state = {
+            "about": np.array(json.dumps(about)),
+            **states.gather({"learner": self.learner}),
+        }
+        texts = {"config.gin": lambda: self.config}
+        with checkpoint.Checkpoints(place, texts=texts) as checkpoints:
+            checkpoints.save(self.learner.experiences_learned, state)
+
+
+def check_new(folder):
+    """Raises `FileExistsError` where a folder holds what was learned."""
+    place = pathlib.Path(folder) / report.CHECKPOINTS
+    if place.exists():
+        raise FileExistsError(
+            f"{place} holds what was learned before, which stays as it is. "
+            "Choose another folder."
+        )
+
+
+def _build(path, config, about, data_dir):
+    """Builds the learner of a run anew."""
+    # A config that gin has written has neither; both would read other files.
+    foreign = re.search(r"^\s*(?:import|from|include)\s.*", config, re.M)
+    if foreign:
+        raise ValueError(
+            f"{path} is not as it was written: it holds {foreign[0].strip()!r}."
+            " Expected bindings alone."
+        )
+    run = about["run"]
+    backbone = re.search(r"^Experiment\.backbone = @(\w+)", config, re.M)
+    overrides = []
+    if backbone and backbone[1] in _WEIGHTS_REPLACED:
+        overrides = [f"{backbone[1]}.weights = None"]
+    gin_bindings.configure([path], overrides, path.parent, [run])
+    with gin_bindings.run_scope(run):
+        experiment = gin_bindings.build_experiment()
+        return experiment.build_learner(
+            run, about["seed"], len(about["class_names"]), data_dir
+        )
