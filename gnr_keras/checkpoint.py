@@ -5,8 +5,6 @@ import pathlib
 import re
 import time
 import warnings
-import zipfile
-import zlib
 
 import numpy as np
 
@@ -16,17 +14,6 @@ from gnr_keras import storage
 FORMAT = 1
 _HEADER = "format_and_size"
 _KEPT = 2
-# What reading a file raises that was cut off or changed.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
 
 
 class Checkpoints:
@@ -124,7 +111,7 @@ class Checkpoints:
                 with np.load(path, allow_pickle=False) as file:
                     version, size = file[_HEADER].tolist()
                     state = dict(file) if version == FORMAT else {}
-            except _DAMAGED as error:
+            except storage.UNREADABLE as error:
                 _warn_damaged(path, str(error) or type(error).__name__)
                 continue
             if version != FORMAT:

@@ -11,6 +11,7 @@ from gnr_keras import callbacks as callbacks_lib
 from gnr_keras import cloning
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
+from gnr_keras import guards
 from gnr_keras import inference
 from gnr_keras import sharing
 from gnr_keras import states
@@ -129,6 +130,11 @@ class Learner(inference.Predictor):
                 inference_batch_size,
                 storage.ArrayStore(latent_memory_limit, cache_dir),
             )
+            guards.check_variables(
+                model.variables,
+                "The backbone, before anything was learned,",
+                "Give it whole weights, or draw them with initialize=True.",
+            )
             self.strategy = strategy or self._default_strategy()
             if not isinstance(self.strategy, strategies.Strategy):
                 raise ValueError(
@@ -169,6 +175,7 @@ class Learner(inference.Predictor):
                 seed,
             )
 
+    @guards.name_experience
     def fit(self, experience, callbacks=()):
         """Learns one experience: one turn of Algorithm 2's loop.
 
@@ -323,6 +330,7 @@ class Learner(inference.Predictor):
                 steps * self.following.epochs * share,
                 self._rng,
             )
+        guards.check_memory(memory, type(self.replay).__name__)
         # Without room in the batch, no class counts as replayed.
         if not share or not len(memory):
             return 0, self.replay.empty()
@@ -450,6 +458,11 @@ class Learner(inference.Predictor):
             with self._distribution.scope():
                 head.kernel.assign(np.pad(weights.T, ((0, 0), (0, unseen))))
                 head.bias.assign(np.pad(biases, (0, unseen)))
+            guards.check_variables(
+                head.variables,
+                f"The head that {type(statistics).__name__} sets",
+                "Features are too large, or too alike to be told apart.",
+            )
 
     def _build_features(self):
         """Returns what computes the head's inputs from latents."""

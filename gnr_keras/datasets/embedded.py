@@ -44,8 +44,8 @@ def embedded_objects(
     if not path.exists():
         _draw(path, image_size, frames_per_session, seed, progress)
     try:
-        frames = np.load(path, mmap_mode="r")
-    except ValueError as error:
+        frames = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (EOFError, OSError, ValueError) as error:
         raise ValueError(
             f"{path} is not a whole file of drawn frames ({error}). Delete it; "
             "it will be drawn again."

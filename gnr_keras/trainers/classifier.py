@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import guards
 from gnr_keras import objectives
 from gnr_keras import states
 from gnr_keras.trainers import compiled
@@ -262,6 +263,13 @@ class ClassifierTrainer(compiled.CompiledSteps):
             self.steps_per_call,
             epoch_runner,
             callbacks,
+        )
+        # The last step's loss was computed before it, and callbacks may have
+        # changed weights, too.
+        guards.check_variables(
+            self._variables,
+            f"{self.model.name!r} after its training",
+            "It diverged: lower its learning rates.",
         )
         self.trainings += 1
 

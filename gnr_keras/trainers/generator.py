@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from gnr_keras import batches
 from gnr_keras import growing
+from gnr_keras import guards
 from gnr_keras import states
 from gnr_keras.trainers import loop
 
@@ -133,6 +134,11 @@ class GeneratorTrainer:
             self.steps_per_call,
             epoch_runner,
             callbacks,
+        )
+        guards.check_variables(
+            self._variables,
+            f"{self.generator.name!r} after its training",
+            "It diverged: lower the learning rate of its optimizer.",
         )
         self.trainings += 1
 

@@ -1,10 +1,10 @@
 """What both training loops share."""
 
-import math
-
 import keras
 import numpy as np
 import tensorflow as tf
+
+from gnr_keras import guards
 
 
 def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
@@ -28,12 +28,7 @@ def run_loop(model, epochs, steps, steps_per_call, epoch_runner, callbacks):
             stop = min(start + steps_per_call, steps)
             callbacks.on_train_batch_begin(start)
             logs = {k: float(v) for k, v in run(start, stop).items()}
-            if not math.isfinite(logs["loss"]):
-                raise ValueError(
-                    f"The loss of {model.name!r} is {logs['loss']} in epoch "
-                    f"{epoch + 1}, by step {stop} of {steps}: the training "
-                    "diverged. Lower its learning rates."
-                )
+            guards.check_loss(logs, model.name, epoch + 1, stop, steps)
             for name, value in logs.items():
                 totals[name] = totals.get(name, 0.0) + value * (stop - start)
             callbacks.on_train_batch_end(stop - 1, logs)
