@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import storage
 
 # Raised with every change that older versions cannot read.
@@ -42,6 +43,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder, seconds=30.0, texts=None):
+        checks.check_number("seconds", seconds)
         self.folder = pathlib.Path(folder)
         self.seconds = seconds
         self._texts = texts or {}

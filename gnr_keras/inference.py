@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import backbones
+from gnr_keras import checks
 from gnr_keras import evaluation
 from gnr_keras import guards
 from gnr_keras import streams
@@ -39,6 +40,7 @@ class Predictor:
                 '`predict_among` must be "seen" or "all". Received: '
                 f"{predict_among!r}."
             )
+        checks.check_whole("inference_batch_size", batch_size)
         self.model = model
         self.front, self.back = backbones.split(model, latent_layer)
         self.num_classes = model.output_shape[-1]
@@ -86,6 +88,12 @@ class Predictor:
         """
         with np.errstate(over="ignore"):  # Looked for below.
             halved = np.asarray(latents, np.float16)
+        expected = self.front.output_shape[1:]
+        if halved.shape[1:] != expected:
+            raise ValueError(
+                f"Latents of {self._latent_layer!r} have shape {expected}. "
+                f"Received: {halved.shape[1:]}."
+            )
         guards.check_latents(
             halved, lambda: latents, self.front.output_names[0]
         )

@@ -8,6 +8,7 @@ import tensorflow as tf
 from gnr_keras import backbones
 from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
+from gnr_keras import checks
 from gnr_keras import cloning
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
@@ -100,6 +101,12 @@ class Learner(inference.Predictor):
     ):
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
+        checks.check_whole("seed", seed, least=0)
+        for name, phase in (("first", first), ("following", following)):
+            if not isinstance(phase, trainers.Phase):
+                raise ValueError(
+                    f"`{name}` must be a `Phase`. Received: {phase!r}."
+                )
         self.first = first
         self.following = following
         self.experiences_learned = 0
@@ -261,6 +268,10 @@ class Learner(inference.Predictor):
                 "A learner that has learned cannot take over what another "
                 "one has. Build a new one."
             )
+        saving = {**self._classifier_parts(), **self._other_parts()}
+        if not self.replay.memory_size:
+            del saving["replay"]
+        states.check_parts(state, saving)
         learned = int(state["experiences_learned"])
         if self.strategy.keep_data and len(past) != learned:
             raise ValueError(

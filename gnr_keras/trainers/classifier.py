@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import checks
 from gnr_keras import guards
 from gnr_keras import objectives
 from gnr_keras import states
@@ -50,6 +51,9 @@ class ClassifierTrainer(compiled.CompiledSteps):
         weight_decay=1e-4,
         steps_per_call=16,
     ):
+        checks.check_number("momentum", momentum, most=1.0)
+        checks.check_number("weight_decay", weight_decay)
+        checks.check_whole("steps_per_call", steps_per_call)
         super().__init__(
             model,
             latent_layer,

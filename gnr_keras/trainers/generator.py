@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import checks
 from gnr_keras import growing
 from gnr_keras import guards
 from gnr_keras import states
@@ -44,17 +45,21 @@ class GeneratorTrainer:
     ):
         self._strategy = loop.strategy_for(batch_size)
         batches.check_replay_per_batch(replay_per_batch, batch_size)
-        if epochs < 1:
-            raise ValueError(
-                f"`epochs` must be at least 1. Received: {epochs}."
-            )
+        checks.check_whole("epochs", epochs)
+        checks.check_whole("steps_per_call", steps_per_call)
         self.epochs = epochs
         self.batch_size = batch_size
         self.replay_per_batch = replay_per_batch
         self.schedule = schedule
         self.steps_per_call = steps_per_call
         self.trainings = 0
-        optimizer = optimizer or keras.optimizers.Adam(2e-3)
+        if optimizer is None:
+            optimizer = keras.optimizers.Adam(2e-3)
+        if not isinstance(optimizer, keras.optimizers.Optimizer):
+            raise ValueError(
+                "`optimizer` must be a Keras optimizer, such as "
+                f"`keras.optimizers.Adam(2e-3)`. Received: {optimizer!r}."
+            )
         if schedule:
             self._learning_rate = float(optimizer.learning_rate)
         self._prepare(generator, classifier, optimizer)

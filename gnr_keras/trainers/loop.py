@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import checks
 from gnr_keras import guards
 
 
@@ -69,10 +70,7 @@ def own_slices(strategy, batch_size, *tensors):
 
 def strategy_for(batch_size):
     """Returns the strategy in scope, if it can share out the batch."""
-    if batch_size < 1:
-        raise ValueError(
-            f"`batch_size` must be at least 1. Received: {batch_size}."
-        )
+    checks.check_whole("batch_size", batch_size)
     strategy = tf.distribute.get_strategy()
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
