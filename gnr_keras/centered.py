@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from gnr_keras import checks
 from gnr_keras import generator
 from gnr_keras import losses
 
@@ -69,6 +70,7 @@ class CenteredVAE(generator.ConditionalVAE):
         seed=0,
         name="generator",
     ):
+        checks.check_number("feature_weight", feature_weight)
         super().__init__(
             data_shape,
             num_classes,

@@ -5,28 +5,16 @@ import pathlib
 import re
 import time
 import warnings
-import zipfile
-import zlib
 
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import storage
 
 # Raised with every change that older versions cannot read.
 FORMAT = 1
 _HEADER = "format_and_size"
 _KEPT = 2
-# What reading a file raises that was cut off or changed.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
 
 
 class Checkpoints:
@@ -57,6 +45,9 @@ class Checkpoints:
     """
 
     def __init__(self, folder, seconds=30.0, within_seconds=None, texts=None):
+        checks.check_number("seconds", seconds)
+        if within_seconds is not None:
+            checks.check_number("within_seconds", within_seconds)
         self.folder = pathlib.Path(folder)
         self.seconds = seconds
         self.within_seconds = within_seconds
@@ -137,7 +128,7 @@ class Checkpoints:
                 with np.load(path, allow_pickle=False) as file:
                     version, size = file[_HEADER].tolist()
                     state = dict(file) if version == FORMAT else {}
-            except _DAMAGED as error:
+            except storage.UNREADABLE as error:
                 _warn_damaged(path, str(error) or type(error).__name__)
                 continue
             if version != FORMAT:

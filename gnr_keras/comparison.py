@@ -7,6 +7,7 @@ import gin
 
 from gnr_keras import checkpoint
 from gnr_keras import gin_bindings
+from gnr_keras import guards
 from gnr_keras import report
 from gnr_keras import runs
 
@@ -203,9 +204,22 @@ def _run_with_checkpoints(
 
     texts = {"config.gin": lambda: config, _OPERATIVE: operative}
     with build(folder, texts=texts) as checkpoints:
-        results = experiment.run(*arguments, checkpoints, interruption)
+        try:
+            results = experiment.run(*arguments, checkpoints, interruption)
+        except guards.NotFiniteError as error:
+            raise guards.NotFiniteError(f"{error}{_kept(folder)}") from error
         checkpoints.finish()
     return results, operative()
+
+
+def _kept(folder):
+    """What is left of a run that diverged, for people."""
+    if not any(folder.glob("*.npz")):
+        return ""
+    return (
+        f" What was learned before stays in {folder}; the same bindings lead "
+        "from there to the same end, so give others, and another --output_dir."
+    )
 
 
 def resolve_config(gin_files, overrides, gin_dir, name):

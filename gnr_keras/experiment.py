@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import gnr_keras
+from gnr_keras import checks
 from gnr_keras import evaluation
 from gnr_keras import progress as progress_lib
 from gnr_keras import quality as quality_lib
@@ -56,6 +57,14 @@ class Experiment:
                 "`evaluate_every` must be at least 1. Received: "
                 f"{evaluate_every}."
             )
+        for name, function in (
+            ("data", data),
+            ("stream", stream),
+            ("backbone", backbone),
+            ("learner", learner),
+            ("strategy", strategy),
+        ):
+            checks.check_function(name, function)
         self._data = data
         self._stream = stream
         self._backbone = backbone

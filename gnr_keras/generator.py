@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from gnr_keras import checks
 from gnr_keras import cloning
 from gnr_keras import growing
 from gnr_keras import losses
@@ -78,11 +79,12 @@ class ConditionalVAE(keras.Model):
                 "`data_shape` must be (height, width, channels) or (units,). "
                 f"Received: {data_shape}."
             )
-        if classifier_every < 1:
-            raise ValueError(
-                "`classifier_every` must be at least 1. Received: "
-                f"{classifier_every}."
-            )
+        checks.check_whole("z_dim", z_dim)
+        checks.check_whole("width", width)
+        checks.check_whole("hidden", hidden)
+        checks.check_whole("classifier_every", classifier_every)
+        checks.check_number("beta", beta)
+        checks.check_number("eta", eta)
         self._settings = {
             "data_shape": data_shape,
             "num_classes": num_classes,

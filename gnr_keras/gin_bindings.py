@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import re
+import tokenize
 
 import gin
 import keras
@@ -206,6 +207,11 @@ def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
             )
     except OSError as error:
         raise ValueError(str(error)) from error
+    except tokenize.TokenError as error:
+        raise ValueError(
+            f"A bracket or a quotation mark is left open in {found} or in the "
+            f"bindings given, {list(overrides)}: {error.args[0]}. Close it."
+        ) from error
     except (ValueError, SyntaxError) as error:
         given = f" Bindings given: {list(overrides)}." if overrides else ""
         hint = _suggestion(str(error))
@@ -217,7 +223,7 @@ def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
         raise ValueError(
             "These values have no default and are not bound: "
             f"{', '.join(missing)}. Bind them in the gin file or with "
-            "--gin_bindings."
+            "--gin_bindings, to what can be written there (infinity cannot)."
         )
     _check_macros(text)
     _check_scopes(text)
@@ -347,6 +353,13 @@ def _is_bound(scope, name, text):
 def _find(name, gin_dir):
     for path in (pathlib.Path(name), gin_dir / name):
         if path.is_file():
+            try:
+                path.read_text(encoding="utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path} is not a text file in UTF-8 ({error}). Give a "
+                    "file of gin bindings."
+                ) from error
             return str(path.resolve())
     known = sorted(str(p.relative_to(gin_dir)) for p in gin_dir.rglob("*.gin"))
     wanted = pathlib.Path(name).name

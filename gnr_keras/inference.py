@@ -1,6 +1,7 @@
 """What a learner does without training: predictions, and tests of them."""
 
 import contextlib
+import functools
 import time
 import weakref
 from collections import defaultdict
@@ -9,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import backbones
+from gnr_keras import checks
 from gnr_keras import evaluation
+from gnr_keras import guards
 from gnr_keras import streams
 from gnr_keras.datasets import conversion
 
@@ -37,6 +40,7 @@ class Predictor:
                 '`predict_among` must be "seen" or "all". Received: '
                 f"{predict_among!r}."
             )
+        checks.check_whole("inference_batch_size", batch_size)
         self.model = model
         self.front, self.back = backbones.split(model, latent_layer)
         self.num_classes = model.output_shape[-1]
@@ -82,8 +86,18 @@ class Predictor:
         Args:
             latents: outputs of the latent layer, such as a generator makes.
         """
-        latents = np.asarray(latents, np.float16)
-        return self._inference.predict(latents, self._allowed())
+        with np.errstate(over="ignore"):  # Looked for below.
+            halved = np.asarray(latents, np.float16)
+        expected = self.front.output_shape[1:]
+        if halved.shape[1:] != expected:
+            raise ValueError(
+                f"Latents of {self._latent_layer!r} have shape {expected}. "
+                f"Received: {halved.shape[1:]}."
+            )
+        guards.check_latents(
+            halved, lambda: latents, self.front.output_names[0]
+        )
+        return self._inference.predict(halved, self._allowed())
 
     def forget_latents(self):
         """Drops the latents of the test set; they are computed anew."""
@@ -200,8 +214,13 @@ class Inference:
         done = 0
         order = np.arange(len(data))
         for images, _ in data.batches(order, self._batch_size):
-            batch = self._extract(tf.cast(images, tf.float32)).numpy()
-            self._check_finite(batch)
+            images = tf.cast(images, tf.float32)
+            batch = self._extract(images).numpy()
+            guards.check_latents(
+                batch,
+                functools.partial(self._front, images, training=False),
+                self._front.output_names[0],
+            )
             latents[done : done + len(batch)] = batch
             done += len(batch)
 
@@ -241,15 +260,6 @@ class Inference:
                 for part in np.split(np.arange(len(data)), parts)
             ]
         )
-
-    def _check_finite(self, latents):
-        if not np.isfinite(latents).all():
-            raise ValueError(
-                "The latents are not finite in half precision. Either the "
-                "training diverged (lower its learning rates) or "
-                f"{self._front.output_names} exceeds 65504: split after a "
-                "normalisation or a bounded activation."
-            )
 
     def _extract(self, images):
         return tf.cast(self._front(images, training=False), tf.float16)

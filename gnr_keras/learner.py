@@ -8,9 +8,11 @@ import tensorflow as tf
 from gnr_keras import backbones
 from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
+from gnr_keras import checks
 from gnr_keras import cloning
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
+from gnr_keras import guards
 from gnr_keras import inference
 from gnr_keras import midway
 from gnr_keras import sharing
@@ -100,6 +102,12 @@ class Learner(inference.Predictor):
     ):
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
+        checks.check_whole("seed", seed, least=0)
+        for name, phase in (("first", first), ("following", following)):
+            if not isinstance(phase, trainers.Phase):
+                raise ValueError(
+                    f"`{name}` must be a `Phase`. Received: {phase!r}."
+                )
         self.first = first
         self.following = following
         self.experiences_learned = 0
@@ -131,6 +139,11 @@ class Learner(inference.Predictor):
                 predict_among,
                 inference_batch_size,
                 storage.ArrayStore(latent_memory_limit, cache_dir),
+            )
+            guards.check_variables(
+                model.variables,
+                "The backbone, before anything was learned,",
+                "Give it whole weights, or draw them with initialize=True.",
             )
             self.strategy = strategy or self._default_strategy()
             if not isinstance(self.strategy, strategies.Strategy):
@@ -172,6 +185,7 @@ class Learner(inference.Predictor):
                 seed,
             )
 
+    @guards.name_experience
     def fit(self, experience, callbacks=(), on_steps=None):
         """Learns one experience: one turn of Algorithm 2's loop.
 
@@ -273,6 +287,10 @@ class Learner(inference.Predictor):
                 "A learner that has learned cannot take over what another "
                 "one has. Build a new one."
             )
+        saving = {**self._classifier_parts(), **self._other_parts()}
+        if not self.replay.memory_size:
+            del saving["replay"]
+        states.check_parts(state, saving)
         learned = int(state["experiences_learned"])
         if self.strategy.keep_data and len(past) != learned:
             raise ValueError(
@@ -343,6 +361,7 @@ class Learner(inference.Predictor):
                 steps * self.following.epochs * share,
                 self._rng,
             )
+        guards.check_memory(memory, type(self.replay).__name__)
         # Without room in the batch, no class counts as replayed.
         if not share or not len(memory):
             return 0, self.replay.empty()
@@ -492,6 +511,11 @@ class Learner(inference.Predictor):
             with self._distribution.scope():
                 head.kernel.assign(np.pad(weights.T, ((0, 0), (0, unseen))))
                 head.bias.assign(np.pad(biases, (0, unseen)))
+            guards.check_variables(
+                head.variables,
+                f"The head that {type(statistics).__name__} sets",
+                "Features are too large, or too alike to be told apart.",
+            )
 
     def _build_features(self):
         """Returns what computes the head's inputs from latents."""

@@ -172,13 +172,27 @@ def write_results(output_dir, results, operative_config, config=None):
             to be left too.
     """
     folder = run_folder(output_dir, results["run"], results["seed"])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "operative_config.gin").write_text(operative_config)
-    if config is not None:
-        (folder / "config.gin").write_text(config)
-    # The last: it marks a run as finished.
-    with storage.whole_file(folder / "results.json") as file:
-        file.write(_format_json(results).encode())
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "operative_config.gin").write_text(operative_config)
+        if config is not None:
+            (folder / "config.gin").write_text(config)
+        # The last: it marks a run as finished.
+        with storage.whole_file(folder / "results.json") as file:
+            file.write(_format_json(results).encode())
+
+
+@contextlib.contextmanager
+def _writing(folder):
+    """Says where it was, and that nothing is lost, if the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"Cannot write the results to {folder} ({error}). Checkpoints are "
+            "still there: make room, or mend what is wrong, and give the same "
+            "command again."
+        ) from error
 
 
 def _format_json(results):
@@ -193,13 +207,14 @@ def _format_json(results):
 def write_summary(output_dir, all_results):
     """Writes `summary.csv` and `accuracy.png` for all runs."""
     output_dir = pathlib.Path(output_dir)
-    with open(output_dir / "summary.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, _SUMMARY_FIELDS)
-        writer.writeheader()
-        for results in all_results:
-            row = {field: results[field] for field in _SUMMARY_FIELDS}
-            writer.writerow({**row, "seconds": results["seconds"]["total"]})
-    plot_accuracy(all_results).savefig(output_dir / "accuracy.png", dpi=150)
+    with _writing(output_dir):
+        with open(output_dir / "summary.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, _SUMMARY_FIELDS)
+            writer.writeheader()
+            for results in all_results:
+                row = {field: results[field] for field in _SUMMARY_FIELDS}
+                writer.writerow({**row, "seconds": results["seconds"]["total"]})
+        plot_accuracy(all_results).savefig(output_dir / "accuracy.png", dpi=150)
 
 
 def format_table(all_results):

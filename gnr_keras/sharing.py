@@ -28,7 +28,13 @@ class SharedStart:
 
     def __init__(self, share_dir, key):
         self.folder = pathlib.Path(share_dir) / key
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(
+                f"Cannot share anything in {share_dir} ({error}). Name a "
+                "folder that can be written to as --share_dir or `share_dir`."
+            ) from error
 
     def state(self, compute):
         """Returns the state after the first experience.
@@ -42,8 +48,7 @@ class SharedStart:
         path = self.folder / "first_experience.npz"
         with self._locked(path):
             if path.exists():
-                with np.load(path) as file:
-                    return dict(file), True
+                return _read(path), True
             state = compute()
             with storage.whole_file(path) as file:
                 np.savez(file, **state)
@@ -64,7 +69,16 @@ class SharedStart:
                     compute(
                         np.lib.format.open_memmap(part, "w+", np.float16, shape)
                     )
-        return np.load(path, mmap_mode="r")
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+            if found.shape != tuple(shape) or found.dtype != np.float16:
+                raise ValueError(
+                    f"it holds {found.dtype} of shape {found.shape}, not "
+                    f"float16 of shape {tuple(shape)}"
+                )
+        except storage.UNREADABLE as error:
+            raise _damaged(path, error) from error
+        return found
 
     @contextlib.contextmanager
     def _locked(self, path):
@@ -78,6 +92,21 @@ class SharedStart:
         part = f"{path}.part"
         yield part
         os.replace(part, path)
+
+
+def _read(path):
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except storage.UNREADABLE as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path, error):
+    return ValueError(
+        f"{path} is damaged ({str(error) or type(error).__name__}). Delete it; "
+        "it will be computed again."
+    )
 
 
 def first_experience_key(

@@ -54,6 +54,35 @@ def part_of(state, name):
     }
 
 
+def check_parts(state, parts):
+    """Raises `ValueError` for what a learner of other parts has saved.
+
+    Args:
+        state: what `Learner.state` returned.
+        parts: the parts of the learner that it is for, by name. Each has
+            something to save after an experience.
+    """
+    missing = {"experiences_learned", "seen", "random_state"} - {*state}
+    if missing:
+        raise ValueError(
+            "The state is not that of a learner: it has no "
+            f"{sorted(missing)[0]!r}. Give what `Learner.state` returned."
+        )
+    saved = {name.split("/")[0] for name in state if "/" in name}
+    differing = saved - {*parts}
+    for name, part in parts.items():
+        names = {*part_of(state, name)}
+        lost = not names and state["experiences_learned"] > 0
+        if lost or not {*part.state()} <= names:
+            differing.add(name)
+    if differing:
+        raise ValueError(
+            "The state is that of a learner that was built otherwise: its "
+            f"{' and '.join(sorted(differing))} differ. Build the learner with "
+            "the strategy that it was saved with."
+        )
+
+
 def digest(state):
     """Returns the SHA-256 of arrays by name, as hexadecimal digits."""
     total = hashlib.sha256()

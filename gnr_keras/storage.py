@@ -9,8 +9,22 @@ import pathlib
 import shutil
 import tempfile
 import weakref
+import zipfile
+import zlib
 
 import numpy as np
+
+# What reading a file of arrays raises that was cut off or changed.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
 
 
 class ArrayStore:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras.datasets import conversion
 from gnr_keras.datasets import source as source_lib
 
@@ -130,6 +131,9 @@ def new_classes(
         A `Stream`.
     """
     train, test = _check_sources(train, test)
+    checks.check_whole("first_classes", first_classes)
+    checks.check_whole("classes_per_experience", classes_per_experience)
+    checks.check_whole("seed", seed, least=0)
     classes = np.unique(train.labels)
     given = class_order is not None
     place = ""
@@ -145,12 +149,11 @@ def new_classes(
             f"{_shortened(classes)}."
         )
     later = len(classes) - first_classes
-    if first_classes < 1 or classes_per_experience < 1 or later < 0:
+    if later < 0:
         raise ValueError(
             f"{len(classes)} classes cannot be cut into a first experience of "
-            f"{first_classes} and later ones of {classes_per_experience}. "
-            "Both numbers must be at least 1 and the first at most the number "
-            "of classes."
+            f"{first_classes} and later ones of {classes_per_experience}. Give "
+            "a first number of at most that of the classes."
         )
     if later % classes_per_experience:
         raise ValueError(
@@ -178,6 +181,7 @@ def new_instances(train, test, seed=0):
         A `Stream`.
     """
     train, test = _check_sources(train, test)
+    checks.check_whole("seed", seed, least=0)
     sessions = np.unique(_sessions_of(train, "NI"))
     order = np.random.default_rng(seed).permutation(sessions)
     indices = [np.flatnonzero(train.sessions == session) for session in order]
@@ -204,6 +208,9 @@ def new_instances_and_classes(
         A `Stream`.
     """
     train, test = _check_sources(train, test)
+    checks.check_whole("first_sequences", first_sequences, least=0)
+    checks.check_whole("sequences_per_experience", sequences_per_experience)
+    checks.check_whole("seed", seed, least=0)
     sessions = _sessions_of(train, "NIC")
     cells = np.unique(np.stack([train.labels, sessions], axis=1), axis=0)
     cells = np.random.default_rng(seed).permutation(cells)
@@ -213,11 +220,6 @@ def new_instances_and_classes(
             "The first experience takes sequences of different classes: "
             f"expected 1 to {len(first_of_class)}, received "
             f"first_sequences={first_sequences}."
-        )
-    if sequences_per_experience < 1:
-        raise ValueError(
-            "`sequences_per_experience` must be at least 1. Received: "
-            f"{sequences_per_experience}."
         )
     first = np.sort(first_of_class)[:first_sequences]
     rest = np.delete(cells, first, axis=0)

@@ -2,6 +2,8 @@
 
 import keras
 
+from gnr_keras import checks
+
 # The authors' names of MobileNetV1's blocks, in the order of Keras' numbers.
 _MOBILENET_BLOCKS = (
     ("conv2_1", "conv2_2", "conv3_1", "conv3_2", "conv4_1", "conv4_2")
@@ -34,6 +36,17 @@ def with_head(backbone, num_classes, name, use_bias=False, seed=0):
     Returns:
         A functional model from images to logits, on the layers of `backbone`.
     """
+    checks.check_whole("num_classes", num_classes)
+    if not isinstance(backbone, keras.Model) or not backbone.built:
+        raise ValueError(
+            "`backbone` must be a functional `keras.Model`. Received: "
+            f"{backbone!r}. Build one with `keras.Model(inputs, outputs)`."
+        )
+    if (len(backbone.inputs), len(backbone.outputs)) != (1, 1):
+        raise ValueError(
+            "`backbone` must have one input and one output. Received: "
+            f"{len(backbone.inputs)} and {len(backbone.outputs)}."
+        )
     taken = {layer.name for layer in backbone.layers} & {name, "pool"}
     if taken:
         raise ValueError(

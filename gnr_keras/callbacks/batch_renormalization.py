@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import layers
 
 
@@ -39,6 +40,10 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
         later_update_rate=5e-5,
     ):
         super().__init__()
+        checks.check_number("r_max", r_max, least=1.0)
+        checks.check_number("d_max", d_max)
+        checks.check_number("first_update_rate", first_update_rate, most=1.0)
+        checks.check_number("later_update_rate", later_update_rate, most=1.0)
         self.r_max = r_max
         self.d_max = d_max
         self.first_update_rate = first_update_rate

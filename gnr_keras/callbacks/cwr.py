@@ -3,6 +3,8 @@
 import keras
 import numpy as np
 
+from gnr_keras import guards
+
 
 class CWRConsolidation(keras.callbacks.Callback):
     """Keeps one consolidated row of head weights per class.
@@ -155,8 +157,13 @@ class CWRConsolidation(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         layer = self._layer()
-        trained = self._read(layer)
-        self.rows = self._consolidate(trained)
+        guards.check_variables(
+            layer.variables,
+            f"The head {self.head!r} after its training",
+            "It diverged, so nothing is consolidated: lower the learning "
+            "rate. What was consolidated before stays.",
+        )
+        self.rows = self._consolidate(self._read(layer))
         self._real_counts = self._real_counts + self._current
         self.past_counts = self.past_counts + self._current
         if self.count_replay:

@@ -74,12 +74,12 @@ def get(archive, holds, data_dir, advice, manager=None):
         force_extraction=is_here,
     )
     try:
-        if is_here:
-            _check_zip(archive)
-            folder = manager.extract(archive)
-        else:
+        path = archive
+        if not is_here:
             _check_connection(archive)
-            folder = manager.download_and_extract(archive)
+            path = manager.download(archive)
+        _check_zip(path)
+        folder = manager.extract(path)
     except Exception as error:  # They come from many libraries.
         reason = str(error).strip() or type(error).__name__
         raise ValueError(
@@ -95,8 +95,20 @@ def get(archive, holds, data_dir, advice, manager=None):
 
 
 def _check_zip(path):
+    """Raises for what is no archive, or would write outside of its folder."""
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no zip archive, or not a whole one.")
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            # Strict about both kinds of paths, whatever system this is.
+            member = pathlib.PureWindowsPath(name)
+            if member.drive or member.root or ".." in member.parts:
+                raise ValueError(
+                    f"its member {name!r} would lie outside of the folder "
+                    "that it is extracted to, so that nothing was extracted. "
+                    "Archives of this data set hold no such one: do not trust "
+                    "it."
+                )
 
 
 def _check_connection(url):

@@ -7,6 +7,7 @@ import uuid
 
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
 from gnr_keras.datasets.source import ArraySource
@@ -35,22 +36,43 @@ def embedded_objects(
     Returns:
         Two sources `(train, test)` with one class per object, memory-mapped.
     """
+    checks.check_whole("image_size", image_size)
+    checks.check_whole("frames_per_session", frames_per_session)
+    checks.check_whole("seed", seed, least=0)
     folder = (
         pathlib.Path(data_dir or downloads.default_data_dir())
         / "embedded_objects"
     )
     name = f"{image_size}px_{frames_per_session}frames_seed{seed}_v{_VERSION}"
     path = folder / f"{name}.npy"
-    if not path.exists():
-        _draw(path, image_size, frames_per_session, seed, progress)
+    shape = (
+        drawing.NUM_OBJECTS,
+        drawing.NUM_SESSIONS,
+        frames_per_session,
+        image_size,
+        image_size,
+        3,
+    )
     try:
-        frames = np.load(path, mmap_mode="r")
-    except ValueError as error:
+        if not path.exists():
+            _draw(path, shape, seed, progress)
+    except OSError as error:
+        raise OSError(
+            f"Cannot keep the drawn images in {folder} ({error}). Make room, "
+            "or name another folder as `data_dir`."
+        ) from error
+    try:
+        frames = np.load(path, mmap_mode="r", allow_pickle=False)
+        if frames.shape != shape or frames.dtype != np.uint8:
+            raise ValueError(
+                f"{frames.dtype} of shape {frames.shape}, not uint8 of {shape}"
+            )
+    except (EOFError, OSError, ValueError) as error:
         raise ValueError(
             f"{path} is not a whole file of drawn frames ({error}). Delete it; "
             "it will be drawn again."
         ) from error
-    frames = frames.reshape(-1, *frames.shape[-3:])
+    frames = frames.reshape(-1, *shape[-3:])
     objects, sessions, _ = np.indices(
         (drawing.NUM_OBJECTS, drawing.NUM_SESSIONS, frames_per_session)
     ).reshape(3, -1)
@@ -63,7 +85,8 @@ def embedded_objects(
     )
 
 
-def _draw(path, image_size, frames_per_session, seed, progress):
+def _draw(path, shape, seed, progress):
+    frames_per_session, image_size = shape[2:4]
     cells = [
         (object_id, session)
         for object_id in range(drawing.NUM_OBJECTS)
@@ -74,14 +97,6 @@ def _draw(path, image_size, frames_per_session, seed, progress):
         return drawing.draw_session(*cell, frames_per_session, image_size, seed)
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    shape = (
-        drawing.NUM_OBJECTS,
-        drawing.NUM_SESSIONS,
-        frames_per_session,
-        image_size,
-        image_size,
-        3,
-    )
     # Under another name until it is whole: a run that is stopped while
     # drawing must not leave a file that the next one takes for good.
     # Not by `tempfile`, whose files nobody else may read.

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras.datasets import bounds
 from gnr_keras.datasets import images as images_lib
 from gnr_keras.datasets.source import Source
 
@@ -17,6 +18,10 @@ _AHEAD = 2
 _CHECK_BATCH = 256
 # How many images of a batch are decoded at the same time.
 _PARALLEL = 16
+_ADVICE = (
+    "Replace it, remove it, or leave out all such images with `skip_corrupt` "
+    "of the data set."
+)
 
 
 class EncodedSource(Source):
@@ -189,20 +194,33 @@ class EncodedSource(Source):
         """Says why an image cannot be read, or returns `None`."""
         key = self._keys[index]
         try:
-            fetched = self._fetch(self._keys[[index]])[0]
-            images_lib.decode(self._encoded(fetched))
+            data = self._encoded(self._fetch(self._keys[[index]])[0])
+            size = bounds.read_size(data)
+            if size[2] and not bounds.allow(size):
+                return _oversize_message(self._name(key), *size.numpy())
+            images_lib.decode(data)
         except tf.errors.NotFoundError:
             return missing_message(self._name(key))
         except tf.errors.OpError as error:
             # Without the name of the operation, which says nothing to a user.
             reason = re.sub(r"{{.*?}} |\s*\[Op:.*", "", error.message)
+            if reason.startswith("Expected 'tf.Tensor"):
+                reason = "it is of another kind."
             return (
                 f"{self._name(key)} cannot be read as an image: {reason} "
-                "Expected a whole JPEG, PNG, BMP or GIF file. Replace it, "
-                "remove it, or leave out all such images with `skip_corrupt` "
-                "of the data set."
+                "Expected a whole JPEG, PNG, BMP or GIF file. "
+                f"{_ADVICE}"
             )
         return None
+
+
+def _oversize_message(name, height, width, pixels):
+    return (
+        f"{name} announces {height} x {width} pixels, {pixels:,} in all. "
+        f"Expected at most {bounds.MAX_PIXELS:,}, and no side over "
+        f"{bounds.MAX_RATIO} times the other, so that it was not decoded. "
+        f"Make it smaller, or: {_ADVICE}"
+    )
 
 
 def missing_message(name):

@@ -113,7 +113,10 @@ def list_images(folders, progress=None):
     """
     groups = []
     for done, folder in enumerate(folders, start=1):
-        names = sorted(filter(_is_image, os.listdir(folder)))
+        try:
+            names = sorted(filter(_is_image, os.listdir(folder)))
+        except OSError as error:
+            raise unreadable(folder, error) from error
         if not names:
             raise ValueError(
                 f"{folder} holds no image. Expected files that end in one of "
@@ -124,6 +127,14 @@ def list_images(folders, progress=None):
         if progress:
             progress(done, len(folders))
     return groups
+
+
+def unreadable(folder, error):
+    """Returns the `ValueError` of a folder that the system refuses."""
+    return ValueError(
+        f"{folder} cannot be read ({error.strerror}). Change its permissions, "
+        "or remove it."
+    )
 
 
 def has_images(folder):

@@ -128,11 +128,14 @@ def _list_classes(root, progress):
 
 
 def _folders(folder):
-    return sorted(
-        child
-        for child in folder.iterdir()
-        if child.is_dir() and not child.name.startswith(".")
-    )
+    try:
+        return sorted(
+            child
+            for child in folder.iterdir()
+            if child.is_dir() and not child.name.startswith(".")
+        )
+    except OSError as error:
+        raise files.unreadable(folder, error) from error
 
 
 def _hold_out(groups, fraction, test_sessions, root):

@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras.datasets import bounds
+
 # Random crops that are tried before the image is taken whole.
 _ATTEMPTS = 10
 
@@ -24,7 +26,18 @@ def check_size(image_size):
 
 
 def decode(data):
-    """Decodes a JPEG, PNG, BMP or GIF (its first frame) to three channels."""
+    """Decodes a JPEG, PNG, BMP or GIF (its first frame) to three channels.
+
+    Raises:
+        tf.errors.InvalidArgumentError: for what is none of these, and for
+            more pixels than `gnr_keras.datasets.bounds` allows; these are not
+            decoded.
+    """
+    size = bounds.read_size(data)
+    allowed = tf.debugging.Assert(bounds.allow(size), [size])
+    # In a graph, what decodes would not wait for it by itself.
+    with tf.control_dependencies([] if allowed is None else [allowed]):
+        data = tf.identity(data)
     image = tf.io.decode_image(data, channels=3, expand_animations=False)
     return tf.ensure_shape(image, (None, None, 3))
 

@@ -33,6 +33,11 @@ def load_images(
     Returns:
         Two sources `(train, test)`.
     """
+    if not isinstance(name, str):
+        raise ValueError(
+            '`name` must be a text, such as "tfds:cifar100" or the path of a '
+            f"folder. Received: {name!r}."
+        )
     options = {
         "crop_fraction": crop_fraction,
         "skip_corrupt": skip_corrupt,

@@ -12,6 +12,8 @@ import tensorflow as tf
 _CHECK_SLICE = 256
 # Images of a source that its fingerprint is taken of.
 _SAMPLE = 16
+# A label beyond is no number of a class, and would make a list as long.
+_MOST_CLASSES = 10_000_000
 
 
 class Source(abc.ABC):
@@ -38,6 +40,12 @@ class Source(abc.ABC):
                 "Turn one-hot rows into integers with `labels.argmax(-1)`."
             )
         if class_names is None:
+            if labels.max(initial=0) >= _MOST_CLASSES:
+                raise ValueError(
+                    "Labels are the numbers of classes, from 0 on. Received: "
+                    f"class {labels.max()}. Number the classes without gaps, "
+                    "such as by `np.unique(labels, return_inverse=True)`."
+                )
             class_names = [
                 str(c) for c in range(int(labels.max(initial=0)) + 1)
             ]
@@ -145,12 +153,22 @@ class ArraySource(Source):
     """
 
     def __init__(self, images, labels, sessions=None, class_names=None):
-        images = images if hasattr(images, "ndim") else np.asarray(images)
-        if images.ndim != 4:
+        if not hasattr(images, "ndim"):
+            images = _as_array(images)
+        if images.ndim != 4 or 0 in images.shape[1:]:
             raise ValueError(
                 "`images` must have shape (patterns, height, width, channels)."
                 f" Received: {images.shape}. Add the missing axis with "
                 "`np.expand_dims`."
+            )
+        if images.dtype.kind not in "biuf":
+            raise ValueError(
+                f"`images` must be numbers. Received: dtype {images.dtype}. "
+                "Convert them with `images.astype`."
+            )
+        if labels is None:
+            raise ValueError(
+                "There must be one label per image. Received: None."
             )
         if len(images) != len(labels):
             raise ValueError(
@@ -303,6 +321,16 @@ def _digest(*arrays):
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def _as_array(images):
+    shapes = {np.shape(image) for image in images}
+    if len(shapes) > 1:
+        raise ValueError(
+            "Images of one size make an array. Received: shapes "
+            f"{' and '.join(map(str, sorted(shapes)[:2]))}. Resize the images."
+        )
+    return np.asarray(images)
 
 
 def _check_finite(images):

@@ -4,12 +4,12 @@ import difflib
 import hashlib
 import os
 import pathlib
-import zipfile
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from gnr_keras import storage
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.encoded import EncodedSource
 from gnr_keras.datasets.tfrecords import TFRecords
@@ -235,5 +235,5 @@ def _read_cache(path):
     try:
         with np.load(path, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except storage.UNREADABLE:
         return {}  # There is none, or it is not whole.

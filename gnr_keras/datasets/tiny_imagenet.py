@@ -1,14 +1,13 @@
 """Tiny-ImageNet: photos of 200 classes, or of 100 of them, at 64 pixels."""
 
 import functools
-import zipfile
-import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import storage
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import files
 from gnr_keras.datasets.encoded import EncodedSource
@@ -141,14 +140,7 @@ def _read_packed(path):
     try:
         with np.load(path, allow_pickle=False) as file:
             *arrays, class_names = (file[key] for key in (*names, "names"))
-    except (
-        EOFError,
-        KeyError,
-        OSError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except storage.UNREADABLE as error:
         raise ValueError(
             f"{path} cannot be read: {error}. Expected a whole npz file with "
             f"the arrays {', '.join(names)} and names. Replace it, or remove "
@@ -232,10 +224,11 @@ def _list_val(root, wnids):
     for line in _read(annotations).splitlines():
         # File, class and the four sides of a box.
         name, *rest = line.split("\t")
-        if not rest or rest[0] not in numbers:
+        if not rest or rest[0] not in numbers or "/" in name:
             raise ValueError(
-                f"The line {line!r} of {annotations} does not name a class of "
-                f"wnids.txt behind its file. {_LAYOUT}"
+                f"The line {line!r} of {annotations} does not name a file of "
+                "val/images, and a class of wnids.txt behind it. "
+                f"{_LAYOUT}"
             )
         paths.append(str(root / "val" / "images" / name))
         labels.append(numbers[rest[0]])

@@ -6,6 +6,8 @@ import numbers
 
 import numpy as np
 
+from gnr_keras import checks
+
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
@@ -39,6 +41,8 @@ class Replay(abc.ABC):
                 f"{memory_size!r}. "
                 "To learn without replay, use `NoReplay()`."
             )
+        if replay_per_batch is not None:
+            checks.check_whole("replay_per_batch", replay_per_batch, least=0)
         self.memory_size = memory_size
         self.replay_per_batch = replay_per_batch
         self.drop_current_classes = drop_current_classes

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import Replay
 
@@ -32,6 +33,7 @@ class RandomReplay(Replay):
         percentile=90.0,
     ):
         super().__init__(memory_size, replay_per_batch, drop_current_classes)
+        checks.check_number("percentile", percentile, most=100.0)
         self.percentile = percentile
 
     def build(self, latent_shape, num_classes, classifier, seed):

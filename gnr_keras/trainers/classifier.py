@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import checks
 from gnr_keras import objectives
 from gnr_keras.trainers import compiled
 from gnr_keras.trainers import loop
@@ -48,6 +49,9 @@ class ClassifierTrainer(compiled.CompiledSteps):
         weight_decay=1e-4,
         steps_per_call=16,
     ):
+        checks.check_number("momentum", momentum, most=1.0)
+        checks.check_number("weight_decay", weight_decay)
+        checks.check_whole("steps_per_call", steps_per_call)
         super().__init__(
             model,
             latent_layer,
@@ -248,7 +252,14 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
     def _loop(self, phase, steps, epoch_runner, callbacks):
         self._clear_momentum()
-        self._train(self.model, phase.epochs, steps, epoch_runner, callbacks)
+        self._train(
+            self.model,
+            phase.epochs,
+            steps,
+            epoch_runner,
+            callbacks,
+            "It diverged: lower its learning rates.",
+        )
 
 
 def _augmentation_seeds(phase, shape, rng):

@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import batches
+from gnr_keras import checks
 from gnr_keras import growing
 from gnr_keras.trainers import loop
 
@@ -42,14 +43,18 @@ class GeneratorTrainer(loop.Trainer):
     ):
         super().__init__(batch_size, steps_per_call)
         batches.check_replay_per_batch(replay_per_batch, batch_size)
-        if epochs < 1:
-            raise ValueError(
-                f"`epochs` must be at least 1. Received: {epochs}."
-            )
+        checks.check_whole("epochs", epochs)
+        checks.check_whole("steps_per_call", steps_per_call)
         self.epochs = epochs
         self.replay_per_batch = replay_per_batch
         self.schedule = schedule
-        optimizer = optimizer or keras.optimizers.Adam(2e-3)
+        if optimizer is None:
+            optimizer = keras.optimizers.Adam(2e-3)
+        if not isinstance(optimizer, keras.optimizers.Optimizer):
+            raise ValueError(
+                "`optimizer` must be a Keras optimizer, such as "
+                f"`keras.optimizers.Adam(2e-3)`. Received: {optimizer!r}."
+            )
         if schedule:
             self._learning_rate = float(
                 keras.ops.convert_to_numpy(optimizer.learning_rate)
@@ -111,7 +116,14 @@ class GeneratorTrainer(loop.Trainer):
 
             return run
 
-        self._train(self.generator, self.epochs, steps, epoch_runner, callbacks)
+        self._train(
+            self.generator,
+            self.epochs,
+            steps,
+            epoch_runner,
+            callbacks,
+            "It diverged: lower the learning rate of its optimizer.",
+        )
 
     def _prepare(self, generator, classifier, optimizer):
         self.generator = generator

@@ -1,12 +1,13 @@
 """What both training loops share."""
 
 import json
-import math
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import checks
+from gnr_keras import guards
 from gnr_keras import states
 
 
@@ -66,7 +67,7 @@ class Trainer:
         """
         self._saved = saved
 
-    def _train(self, model, epochs, steps, epoch_runner, callbacks):
+    def _train(self, model, epochs, steps, epoch_runner, callbacks, remedy):
         # The last, since others set variables to what they are at the start.
         take_up = keras.callbacks.LambdaCallback(
             on_train_begin=lambda logs: self._take_up()
@@ -79,6 +80,11 @@ class Trainer:
             epoch_runner,
             [*callbacks, take_up],
             self.position,
+        )
+        # The last step's loss was computed before it, and callbacks may have
+        # changed weights, too.
+        guards.check_variables(
+            self._variables, f"{model.name!r} after its training", remedy
         )
         self.trainings += 1
 
@@ -182,12 +188,7 @@ def run_loop(
             if first == start:
                 callbacks.on_train_batch_begin(start)
             logs = {k: float(v) for k, v in run(first, stop).items()}
-            if not math.isfinite(logs["loss"]):
-                raise ValueError(
-                    f"The loss of {model.name!r} is {logs['loss']} in epoch "
-                    f"{epoch + 1}, by step {stop} of {steps}: the training "
-                    "diverged. Lower its learning rates."
-                )
+            guards.check_loss(logs, model.name, epoch + 1, stop, steps)
             position.count(logs, stop - first)
             callbacks.on_train_batch_end(stop - 1, logs)
             position.reach(before + stop)
@@ -228,10 +229,7 @@ def own_slices(strategy, batch_size, *tensors):
 
 def strategy_for(batch_size):
     """Returns the strategy in scope, if it can share out the batch."""
-    if batch_size < 1:
-        raise ValueError(
-            f"`batch_size` must be at least 1. Received: {batch_size}."
-        )
+    checks.check_whole("batch_size", batch_size)
     strategy = tf.distribute.get_strategy()
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
+from gnr_keras import checks
+
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
@@ -30,16 +32,9 @@ class Phase:
     augment: Callable | None = None
 
     def __post_init__(self):
-        if self.epochs < 1:
-            raise ValueError(
-                f"`epochs` must be at least 1. Received: {self.epochs}."
-            )
+        checks.check_whole("epochs", self.epochs)
         for name in ("learning_rate_features", "learning_rate_head"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(
-                    f"`{name}` must be a finite number from 0 on. Received: "
-                    f"{getattr(self, name)}."
-                )
+            checks.check_number(name, getattr(self, name))
 
     def rates(self, experience, epoch):
         """Returns the rates of features and head; indices count from 0."""

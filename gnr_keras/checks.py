@@ -1,0 +1,55 @@
+"""Checks of arguments, with messages that are alike everywhere."""
+
+import math
+import numbers
+
+
+def check_whole(name, value, least=1):
+    """Raises `ValueError` unless a value is a whole number.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        least: the smallest that it may be.
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(
+            f"`{name}` must be a whole number of at least {least}. Received: "
+            f"{value!r}."
+        )
+
+
+def check_number(name, value, least=0.0, most=math.inf):
+    """Raises `ValueError` unless a value is a finite number within bounds.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        least: the smallest that it may be.
+        most: the largest that it may be.
+    """
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not least <= value <= most or not math.isfinite(value):
+        bounds = (
+            f"from {least:g} to {most:g}"
+            if most < math.inf
+            else (f"of at least {least:g}")
+        )
+        raise ValueError(
+            f"`{name}` must be a finite number {bounds}. Received: {value!r}."
+        )
+
+
+def check_function(name, value):
+    """Raises `ValueError` unless a value can be called.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+    """
+    if not callable(value):
+        raise ValueError(
+            f"`{name}` must be a function; in a gin file, @ and its name "
+            f"without brackets behind. Received: {value!r}."
+        )
