@@ -287,6 +287,8 @@ class Learner(inference.Predictor):
                 "A learner that has learned cannot take over what another "
                 "one has. Build a new one."
             )
+        under_way = states.part_of(state, midway.PART)
+        state = states.without(state, midway.PART)
         saving = {**self._classifier_parts(), **self._other_parts()}
         if not self.replay.memory_size:
             del saving["replay"]
@@ -314,7 +316,7 @@ class Learner(inference.Predictor):
         states.spread(self._other_parts(), state)
         self.seen = np.array(state["seen"])
         self.experiences_learned = learned
-        self._midway = states.part_of(state, midway.PART)
+        self._midway = under_way
         if self.strategy.keep_data:
             self._kept = [self._check_data(experience) for experience in past]
 

@@ -54,6 +54,16 @@ def part_of(state, name):
     }
 
 
+def without(state, name):
+    """Returns all but what one part gave to `gather`.
+
+    Args:
+        state: what `gather` returned.
+        name: the name of the part.
+    """
+    return {k: v for k, v in state.items() if not k.startswith(f"{name}/")}
+
+
 def check_parts(state, parts):
     """Raises `ValueError` for what a learner of other parts has saved.
 
