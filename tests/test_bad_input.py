@@ -792,8 +792,8 @@ def run_small(folder, stop=False, **options):
         built.run("none", 0, checkpoints=checkpoints)
 
 
-def _save_and_stop(checkpoints, learned, state):
-    checkpoints.finish(learned, state)
+def _save_and_stop(checkpoints, learned, state, within=False):
+    checkpoints.finish(learned, state, within)
     raise KeyboardInterrupt
 
 

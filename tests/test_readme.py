@@ -14,6 +14,8 @@ import test_benchmarks
 import test_gin_bindings
 import test_train_script
 
+from gnr_keras import comparison
+
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SMALL_TINY_IMAGENET = (
@@ -101,8 +103,37 @@ def photos(tmp_path):
             (folder / f"{number}.jpg").write_bytes(data)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The runs of what the pages call `runs/quickstart`."""
+    folder = tmp_path_factory.mktemp("finished")
+    comparison.compare(
+        ["quickstart.gin"],
+        test_train_script.TINY,
+        ROOT / "gin",
+        ["NR-GD"],
+        [0],
+        folder / "out",
+        folder,
+    )
+    return folder / "out"
+
+
+@pytest.fixture
+def runs(tmp_path, request):
+    """Where a page speaks of a run, there is one."""
+    text = " ".join(
+        str(request.node.callspec.params.get(name, ""))
+        for name in ("code", "command")
+    )
+    if "runs/quickstart/" in text:
+        (tmp_path / "runs").mkdir()
+        finished = request.getfixturevalue("finished")
+        (tmp_path / "runs" / "quickstart").symlink_to(finished)
+
+
 @pytest.mark.parametrize("code", blocks("python"))
-def test_python_block_runs(code, tmp_path, photos):
+def test_python_block_runs(code, tmp_path, photos, runs):
     result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -146,10 +177,12 @@ def shrink(script, arguments):
 
 
 @pytest.mark.parametrize("command", commands())
-def test_command_runs(command, tmp_path, photos):
+def test_command_runs(command, tmp_path, photos, runs):
     program, *arguments = shlex.split(command)
     assert program == "python"
     script, *arguments = arguments
+    if script == "scripts/continue.py":
+        return check_that_it_goes_on(arguments, tmp_path)
     folder = script in FOLDER_SCRIPTS
     output = "--output_dir" if folder else "--output"
     places = (output, "--data_dir", "--share_dir", "--seeds")
@@ -186,6 +219,18 @@ def test_command_runs(command, tmp_path, photos):
         gin_file = re.search(r"--gin_file=(\S+)", command)[1]
         page = target / pathlib.Path(gin_file).with_suffix(".md").name
         assert page.read_text().startswith("# Tuning of ")
+
+
+def check_that_it_goes_on(arguments, folder):
+    result = subprocess.run(
+        [sys.executable, ROOT / "scripts/continue.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "hat (new): " in result.stdout
+    assert (folder / "runs/next_month/checkpoints/config.gin").exists()
 
 
 def test_continuous_integration_calls_the_test_command_of_the_readme():
