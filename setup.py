@@ -26,5 +26,5 @@ setup(
         "tensorflow>=2.20",
         "tensorflow-datasets",
     ],
-    extras_require={"test": ["pytest", "pytest-xdist", "ruff"]},
+    extras_require={"test": ["hypothesis", "pytest", "pytest-xdist", "ruff"]},
 )

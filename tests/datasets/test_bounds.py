@@ -87,6 +87,17 @@ def test_all_frames_of_a_gif_count():
     assert bounds.read_size(cut).numpy().tolist()[:2] == [SIDE, SIDE]
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Three images, of which tests replace the one in the middle."""
+    folder = tmp_path_factory.mktemp("images")
+    good = tf.io.encode_png(np.full((8, 8, 3), 9, "uint8")).numpy()
+    paths = [folder / "0.png", folder / "1.png", folder / "2.png"]
+    for path in paths:
+        path.write_bytes(good)
+    return FileSource(paths, [0, 1, 0], image_size=8, root=folder)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -101,14 +112,20 @@ def test_all_frames_of_a_gif_count():
         # In all, no more than others; to cover a square, it would be.
         jpeg(60_000, 8),
     ],
+    ids=[
+        "PNG",
+        "BMP",
+        "upside down",
+        "screen",
+        "frame",
+        "JPEG",
+        "valid",
+        "bar",
+    ],
 )
-def test_files_that_announce_too_much_are_not_decoded(data, tmp_path):
+def test_files_that_announce_too_much_are_not_decoded(data, source):
     assert len(data) < 1000
-    good = tf.io.encode_png(np.full((8, 8, 3), 9, "uint8")).numpy()
-    paths = [tmp_path / "0.png", tmp_path / "1.png", tmp_path / "2.png"]
-    for path, content in zip(paths, (good, data, good), strict=True):
-        path.write_bytes(content)
-    source = FileSource(paths, [0, 1, 0], image_size=8)
+    (source.root / "1.png").write_bytes(data)
     with pytest.raises(
         ValueError,
         match=r"1\.png announces \d+ x \d+ pixels, .* Expected at most "
@@ -139,13 +156,12 @@ def test_they_are_left_out_like_others_that_cannot_be_read(tmp_path):
     assert not train.skipped
 
 
-def test_other_kinds_of_files_are_refused(tmp_path):
+def test_other_kinds_of_files_are_refused(source):
     """TensorFlow would decode WebP too, whose size is not looked up."""
-    path = tmp_path / "a.png"
-    path.write_bytes(b"RIFF\x24\0\0\0WEBPVP8 " + bytes(40))
-    source = FileSource([path], [0], image_size=8)
+    webp = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(40)
+    (source.root / "1.png").write_bytes(webp)
     with pytest.raises(
         ValueError,
-        match="a.png cannot be read as an image: it is of another kind. Expec",
+        match="1.png cannot be read as an image: it is of another kind. Expec",
     ):
-        list(source.batches([0], 1))
+        list(source.batches([1], 1))
