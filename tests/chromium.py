@@ -1,11 +1,13 @@
 """A real browser for tests: headless Chromium, through its debugging pipe."""
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -15,6 +17,14 @@ needs_chromium = pytest.mark.skipif(
     PROGRAM is None, reason="needs Chromium (Debian: apt install chromium)"
 )
 _SECONDS = 60
+_CONNECT = """
+import os
+import sys
+
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -33,19 +43,18 @@ class Browser:
         self._events = []
         self._rest = b""
         self._next = 0
-        read_here, write_there = os.pipe()
+        self._read, write_there = os.pipe()
         read_there, self._write = os.pipe()
-        self._read = read_here
-
-        def connect():
-            # Chromium listens at 3 and answers at 4. Whatever numbers the
-            # pipes have, none may be overwritten before it is copied.
-            listen, answer = os.dup(read_there), os.dup(write_there)
-            os.dup2(listen, 3)
-            os.dup2(answer, 4)
-
+        # Chromium listens at 3 and answers at 4: no pipe may lie there.
+        ends = [
+            fcntl.fcntl(e, fcntl.F_DUPFD, 10) for e in (read_there, write_there)
+        ]
         self._process = subprocess.Popen(
             [
+                sys.executable,
+                "-c",
+                _CONNECT,
+                *map(str, ends),
                 PROGRAM,
                 "--headless=new",
                 "--remote-debugging-pipe",
@@ -58,13 +67,12 @@ class Browser:
                 f"--user-data-dir={profile}",
                 "about:blank",
             ],
-            preexec_fn=connect,
-            close_fds=False,
+            pass_fds=ends,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(read_there)
-        os.close(write_there)
+        for end in (read_there, write_there, *ends):
+            os.close(end)
         self._session = None
         targets = self.send("Target.getTargets")["targetInfos"]
         page = next(t for t in targets if t["type"] == "page")
@@ -104,11 +112,15 @@ class Browser:
         self.send("Page.navigate", url=path.resolve().as_uri())
         while "Page.loadEventFired" not in self._events:
             self._note(self._receive())
+        self.wait_for_drawing()
 
     def evaluate(self, expression):
-        """Returns what an expression of JavaScript comes to."""
+        """Returns what JavaScript, or the promise that it makes, comes to."""
         answer = self.send(
-            "Runtime.evaluate", expression=expression, returnByValue=True
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -122,14 +134,19 @@ class Browser:
             deviceScaleFactor=1,
             mobile=width < 500,
         )
-        self.evaluate("new Promise(requestAnimationFrame), 0")
+        self.wait_for_drawing()
+
+    def wait_for_drawing(self):
+        """Waits until what was to be drawn, and drawn again, is."""
+        frame = "new Promise(requestAnimationFrame)"
+        self.evaluate(f"{frame}.then(() => {frame}).then(() => 0)")
 
     def prefer(self, scheme):
         """Asks for "light" or "dark"."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.send("Emulation.setEmulatedMedia", features=[feature])
 
-    def press(self, key, code=None):
+    def press(self, key):
         """Presses a key, such as "Tab" or "ArrowLeft"."""
         codes = {
             "Tab": 9,

@@ -34,9 +34,10 @@ listenToCurves();
 listenToMatrix();
 drawTimeLegend();
 drawAll();
+// Not the window's resize event: a scroll bar that appears is none.
 let width = document.body.clientWidth;
-window.addEventListener("resize", () => {
+new ResizeObserver(() => {
   if (document.body.clientWidth === width) return;
   width = document.body.clientWidth;
   drawAll();
-});
+}).observe(document.body);
