@@ -49,6 +49,13 @@ SHRUNK = {
     "scripts/contact_sheet.py": [],
     "scripts/reproduce.py": ["--quick"],
     "scripts/tune.py": ["--report_only"],
+    "scripts/report.py": [],
+}
+# What scripts write that write one file.
+WRITTEN = {
+    "scripts/pretrain.py": "out.weights.h5",
+    "scripts/contact_sheet.py": "out.png",
+    "scripts/report.py": "out.html",
 }
 # Of `scripts/reproduce.py`, by the stream: bindings that fit what is lighter.
 SHRUNK_STREAMS = {
@@ -61,7 +68,6 @@ LIGHTER = {
     "--item=figure8": "--item=table3",
     "--report_only": "--list",
 }
-FOLDER_SCRIPTS = ("scripts/train.py", "scripts/reproduce.py", "scripts/tune.py")
 
 
 def blocks(language):
@@ -150,13 +156,11 @@ def test_command_runs(command, tmp_path, photos):
     program, *arguments = shlex.split(command)
     assert program == "python"
     script, *arguments = arguments
-    folder = script in FOLDER_SCRIPTS
+    folder = script not in WRITTEN
     output = "--output_dir" if folder else "--output"
     places = (output, "--data_dir", "--share_dir", "--seeds")
     shrunk = shrink(script, [a for a in arguments if not a.startswith(places)])
-    target = tmp_path / ("out" if folder else "out.weights.h5")
-    if script == "scripts/contact_sheet.py":
-        target = tmp_path / "out.png"
+    target = tmp_path / WRITTEN.get(script, "out")
     shrunk.append(f"{output}={target}")
     if folder:
         shrunk.append(f"--data_dir={tmp_path}")
