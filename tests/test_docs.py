@@ -99,5 +99,9 @@ def test_meanings_that_stand_elsewhere_are_taken_from_there():
     assert meanings["z_dim"] == "dimensions of the latent space."
     assert meanings["feature_weight"].startswith("weight of the difference")
     meanings = gin_reference.describe_parameters(gnr_keras.strategies.lwf)
-    assert meanings["temperature"] == "of both softmaxes in it."
-    assert meanings["mask"].startswith("reading of the mask: how the gradient")
+    assert meanings["alpha"] == "weight of the distillation."
+    assert meanings["temperature"].startswith("of both softmaxes")
+    meanings = gin_reference.describe_parameters(gnr_keras.datasets.load_images)
+    assert meanings["test_sessions"].startswith(
+        "of a folder: names of the sessions that become the test set"
+    )

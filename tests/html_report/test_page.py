@@ -78,9 +78,9 @@ def test_everything_is_drawn(page):
     assert texts(page, "#time .total") == ["5.5 s", "5.0 s"]
     assert texts(page, "#configs table:first-of-type td")[:4] == [
         "4",
-        "none",
+        "none ",
         "8",
-        "NR-GD",
+        "NR-GD ",
     ]
     # In the middle of its column, the higher run lies higher.
     heights = page.evaluate(

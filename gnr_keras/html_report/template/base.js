@@ -22,6 +22,11 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Text of a drawing. */
+function label(text, x, y, anchor = "middle", more = {}) {
+  return element("text", { x, y, "text-anchor": anchor, ...more }, String(text));
+}
+
 function tinted(made, run) {
   made.classList.add("run");
   made.style.setProperty("--run", run.color);

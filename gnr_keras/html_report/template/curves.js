@@ -54,22 +54,22 @@ function scales(svg, runs) {
 }
 
 function drawAxes(svg, { width, height, top, position, y }) {
+  const right = width - plot.right;
   for (const tick of niceTicks(0, top, 5)) {
     svg.append(
-      element("line", { class: "grid", x1: plot.left, x2: width - plot.right, y1: y(tick), y2: y(tick) }),
-      element("text", { x: plot.left - 6, y: y(tick) + 4, "text-anchor": "end" }, String(tick)),
+      element("line", { class: "grid", x1: plot.left, x2: right, y1: y(tick), y2: y(tick) }),
+      label(tick, plot.left - 6, y(tick) + 4, "end"),
     );
   }
   const seen = contents.experiences;
   const last = seen[seen.length - 1];
   for (const tick of niceTicks(seen[0], last, Math.min(12, width / 60), true)) {
-    svg.append(
-      element("text", { x: position(tick), y: height - plot.bottom + 18, "text-anchor": "middle" }, String(tick)),
-    );
+    svg.append(label(tick, position(tick), height - plot.bottom + 18));
   }
+  const middle = (plot.top + height - plot.bottom) / 2;
   svg.append(
-    element("text", { x: (plot.left + width - plot.right) / 2, y: height - 4, "text-anchor": "middle" }, "experience"),
-    element("text", { x: 12, y: (plot.top + height - plot.bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(plot.top + height - plot.bottom) / 2})` }, "accuracy (%)"),
+    label("experience", (plot.left + right) / 2, height - 4),
+    label("accuracy (%)", 12, middle, "middle", { transform: `rotate(-90 12 ${middle})` }),
   );
 }
 
@@ -100,7 +100,7 @@ function drawCurves() {
   svg.append(...groups);
   if (!runs.length) {
     const text = shownRuns().length ? "These runs replay nothing." : "No run is chosen.";
-    svg.append(element("text", { x: scale.width / 2, y: scale.height / 2, "text-anchor": "middle" }, text));
+    svg.append(label(text, scale.width / 2, scale.height / 2));
   }
   svg.append(element("g", { id: "curves-now" }));
   drawNow(scale);
@@ -124,7 +124,12 @@ function drawNow(given) {
     .sort((a, b) => (b.mean ?? -1) - (a.mean ?? -1));
   for (const { run, mean } of rows) {
     if (mean === null) continue;
-    const ring = element("path", { class: "ring", d: MARKS[0], transform: `translate(${x},${scale.y(mean)}) scale(7)`, "vector-effect": "non-scaling-stroke" });
+    const ring = element("path", {
+      class: "ring",
+      d: MARKS[0],
+      transform: `translate(${x},${scale.y(mean)}) scale(7)`,
+      "vector-effect": "non-scaling-stroke",
+    });
     mark.append(tinted(element("g", {}, ring), run));
   }
   const experience = contents.experiences[state.now];
@@ -136,10 +141,14 @@ function drawNow(given) {
         element("td", {}, formatPair(mean, deviation)),
       ))),
   );
-  svg.setAttribute("aria-valuemin", contents.experiences[0]);
-  svg.setAttribute("aria-valuemax", contents.experiences[contents.experiences.length - 1]);
-  svg.setAttribute("aria-valuenow", experience);
-  svg.setAttribute("aria-valuetext", [`experience ${experience}`, ...rows.map(({ run, mean, deviation }) => `${run.label} ${formatPair(mean, deviation)}`)].join(", "));
+  const values = rows.map((row) => `${row.run.label} ${formatPair(row.mean, row.deviation)}`);
+  const aria = {
+    "aria-valuemin": contents.experiences[0],
+    "aria-valuemax": contents.experiences[contents.experiences.length - 1],
+    "aria-valuenow": experience,
+    "aria-valuetext": [`experience ${experience}`, ...values].join(", "),
+  };
+  for (const [name, value] of Object.entries(aria)) svg.setAttribute(name, value);
 }
 
 function readOff(index) {

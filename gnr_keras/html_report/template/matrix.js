@@ -67,19 +67,26 @@ function drawMatrix() {
   contents.experiences.forEach((experience, i) => {
     if (i % every && i !== heat.at) return;
     if (i !== heat.at && Math.abs(i - heat.at) * cell < 24) return;
-    svg.append(element("text", { class: i === heat.at ? "value" : "", x: left + (i + 0.5) * cell, y: 14, "text-anchor": "middle" }, String(experience)));
+    const style = { class: i === heat.at ? "value" : "" };
+    svg.append(label(experience, left + (i + 0.5) * cell, 14, "middle", style));
   });
   if (named) drawNames(svg, layout, rows, width);
-  const bottom = rows.length * rowHeight;
-  const after = left + (heat.at + 1) * cell;
-  svg.append(
-    element("rect", { class: "later", x: after, y: top, width: Math.max(0, left + contents.experiences.length * cell - after), height: bottom }),
-    element("rect", { class: "frame", x: after - cell - 0.5, y: top - 1, width: cell, height: bottom + 1 }),
-  );
-  if (heat.row !== null) {
-    svg.append(element("rect", { class: "frame", x: left - 0.5, y: top + heat.row * rowHeight - 1, width: cell * (heat.at + 1), height: rowHeight + 1 }));
-  }
+  drawFrames(svg, layout);
   describeMatrix(rows);
+}
+
+/** What is later than the experience chosen is dimmed. */
+function drawFrames(svg, { left, top, cell, rowHeight, count }) {
+  const rect = (style, x, y, width, height) =>
+    svg.append(element("rect", { class: style, x, y, width, height }));
+  const after = left + (heat.at + 1) * cell;
+  const end = left + contents.experiences.length * cell;
+  const height = count * rowHeight;
+  rect("later", after, top, Math.max(0, end - after), height);
+  rect("frame", after - cell - 0.5, top - 1, cell, height + 1);
+  if (heat.row !== null) {
+    rect("frame", left - 0.5, top + heat.row * rowHeight - 1, after - left, rowHeight + 1);
+  }
 }
 
 function drawNames(svg, { left, top, rowHeight }, rows, width) {
@@ -90,8 +97,8 @@ function drawNames(svg, { left, top, rowHeight }, rows, width) {
     const value = heatMatrix()[heat.at][c];
     const short = name.length > fits ? `${name.slice(0, fits - 1)}…` : name;
     svg.append(
-      element("text", { x: left - 6, y, "text-anchor": "end" }, short),
-      element("text", { class: "value", x: width - 4, y, "text-anchor": "end" }, format(value)),
+      label(short, left - 6, y, "end"),
+      label(format(value), width - 4, y, "end", { class: "value" }),
     );
   });
 }
@@ -104,6 +111,7 @@ function heated(made, level) {
 
 function describeMatrix(rows) {
   const values = heatMatrix()[heat.at];
+  const experience = contents.experiences[heat.at];
   const known = values.filter((value) => value !== null && value > 0);
   const mean = known.reduce((sum, value) => sum + value, 0) / Math.max(1, known.length);
   const lost = contents.classes
@@ -112,15 +120,19 @@ function describeMatrix(rows) {
     .sort((a, b) => b[1] - a[1])
     .slice(0, 3)
     .map(([name, points]) => `${name} (−${points.toFixed(1)})`);
-  byId("matrix-now").textContent = `${contents.experiences[heat.at]} of ${contents.experiences[contents.experiences.length - 1]}`;
-  byId("matrix-summary").textContent =
-    `After experience ${contents.experiences[heat.at]}, ${known.length} of ${contents.classes.length} classes are recognised, ` +
-    `on average in ${mean.toFixed(1)} % of their test patterns. ` +
-    (lost.length ? `Most was lost, since its best, of ${lost.join(", ")}.` : "No class is below its best.");
-  const c = heat.row === null ? null : rows[heat.row];
-  byId("matrix-cell").textContent = c === null ? "" :
-    `${contents.classes[c]}, after experience ${contents.experiences[heat.at]}: ` +
-    (values[c] === null ? "no test patterns" : `${format(values[c])} %`);
+  const last = contents.experiences[contents.experiences.length - 1];
+  byId("matrix-now").textContent = `${experience} of ${last}`;
+  byId("matrix-summary").textContent = [
+    `After experience ${experience}, ${known.length} of ${contents.classes.length} classes are`,
+    `recognised, on average in ${mean.toFixed(1)} % of their test patterns.`,
+    lost.length ? `Most was lost, since its best, of ${lost.join(", ")}.` : "No class is below its best.",
+  ].join(" ");
+  byId("matrix-cell").textContent = "";
+  if (heat.row === null) return;
+  const value = values[rows[heat.row]];
+  const accuracy = value === null ? "no test patterns" : `${format(value)} %`;
+  byId("matrix-cell").textContent =
+    `${contents.classes[rows[heat.row]]}, after experience ${experience}: ${accuracy}`;
 }
 
 /** Fills the choice of runs with those that are shown. */

@@ -77,13 +77,17 @@ function configTable(rows, indices) {
     const distinct = [...new Set(indices.map((i) => values[i]))].filter((value) => value !== null);
     distinct.forEach((value, k) => {
       const line = element("tr");
-      if (k === 0) line.append(element("th", { scope: "rowgroup", rowspan: distinct.length }, breakable(binding)));
+      const span = { scope: "rowgroup", rowspan: distinct.length };
+      if (k === 0) line.append(element("th", span, breakable(binding)));
       const labels = indices.filter((i) => values[i] === value).map((i) => contents.runs[i].label);
-      line.append(element("td", {}, value), element("td", { class: "runs-with" }, labels.join("; ")));
+      const spans = labels.map((name, k) => element("span", {}, k + 1 < labels.length ? `${name};` : name));
+      const runs = element("td", { class: "runs-with" }, ...spans.flatMap((span) => [span, " "]));
+      line.append(element("td", {}, value), runs);
       table.tBodies[0].append(line);
     });
   }
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values that differ" }, table);
+  const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values that differ" };
+  return element("div", region, table);
 }
 
 function drawConfigs() {
@@ -96,7 +100,8 @@ function drawConfigs() {
   if (known.length < 2) notes.push("Choose at least two runs to compare.");
   else if (!differ.length) notes.push("All values of these runs are the same.");
   else if (!inAll.length) notes.push("Of the values that all of these runs read, none differs.");
-  if (contents.unknown_configs.length) notes.push(`There is no config.gin of ${contents.unknown_configs.join(", ")}.`);
+  const unknown = contents.unknown_configs.join(", ");
+  if (unknown) notes.push(`There is no config.gin of ${unknown}.`);
   byId("configs-note").textContent = notes.join(" ");
   byId("configs").replaceChildren();
   if (inAll.length) byId("configs").append(configTable(inAll, known));
