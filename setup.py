@@ -12,7 +12,10 @@ setup(
     long_description=(here / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     packages=find_packages(include=["gnr_keras", "gnr_keras.*"]),
-    package_data={"gnr_keras": ["weights/*.weights.h5"]},
+    package_data={
+        "gnr_keras": ["weights/*.weights.h5"],
+        "gnr_keras.html_report": ["template/*"],
+    },
     python_requires=">=3.11",
     install_requires=[
         "absl-py",

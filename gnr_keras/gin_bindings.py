@@ -33,12 +33,23 @@ from gnr_keras import trainers
 
 
 def adam(learning_rate, beta_1, beta_2):
-    """Builds Adam with the values that the paper names, all required."""
+    """Builds Adam with the values that the paper names, all required.
+
+    Args:
+        learning_rate: the rate.
+        beta_1: decay of the mean of gradients.
+        beta_2: decay of the mean of their squares.
+    """
     return keras.optimizers.Adam(learning_rate, beta_1, beta_2)
 
 
 def sgd(learning_rate, momentum):
-    """Builds SGD, likewise."""
+    """Builds SGD, with all its values required too.
+
+    Args:
+        learning_rate: the rate.
+        momentum: share of the last step in the next one.
+    """
     return keras.optimizers.SGD(learning_rate, momentum)
 
 
@@ -174,6 +185,28 @@ for _name, _configurable in _CONFIGURABLES.items():
     gin.external_configurable(
         _configurable, _name, denylist=list(_GIVEN.get(_name, ())) or None
     )
+
+
+def knobs():
+    """Returns what can be bound.
+
+    Returns:
+        For each name that gin knows the class or function, and for each of
+        its parameters that a file may bind whether it has to.
+    """
+    found = {}
+    for name, configurable in _CONFIGURABLES.items():
+        required = _essential(name)
+        found[name] = (
+            configurable,
+            {
+                parameter: parameter in required
+                or f"{name}.{parameter}" in _REQUIRED
+                for parameter in inspect.signature(configurable).parameters
+                if parameter not in _GIVEN.get(name, ())
+            },
+        )
+    return found
 
 
 def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):

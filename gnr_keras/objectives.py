@@ -83,7 +83,7 @@ class LearningWithoutForgetting(CrossEntropy):
 
     Args:
         alpha: weight of the distillation.
-        temperature: of both softmaxes in it.
+        temperature: of both softmaxes in the distillation.
         mask: see `CrossEntropy`.
         weighting: "convex" for `(1 - alpha) * cross_entropy + alpha *
             temperature**2 * distillation`, "additive" for `cross_entropy +

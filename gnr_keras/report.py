@@ -38,15 +38,16 @@ TEST_SETS = {
     "whole": "whole test set",
     "growing": "classes seen so far",
 }
-# One colour per run in every figure.
+# One colour per run in every figure; after Okabe and Ito (2008), whose
+# colours people of any colour vision can tell apart.
 _COLORS = {
-    "none": "#7f7f7f",
-    "PR-OD": "#2ca02c",
-    "PR-GD": "#d62728",
-    "NR-OD": "#17becf",
-    "NR-GD": "#1f77b4",
-    "NR-RD": "#ff7f0e",
-    "cumulative": "#9467bd",
+    "none": "#4d4d4d",
+    "PR-OD": "#009e73",
+    "PR-GD": "#d55e00",
+    "NR-OD": "#56b4e9",
+    "NR-GD": "#0072b2",
+    "NR-RD": "#e69f00",
+    "cumulative": "#cc79a7",
 }
 
 

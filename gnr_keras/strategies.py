@@ -115,7 +115,10 @@ def er(replay=None, replay_sign="negative", mask="current", train_front=False):
     Args:
         replay: a replay memory; by default none.
         replay_sign: "negative" masks gradients, "positive" does not.
-        mask: reading of the mask, see `objectives.CrossEntropy`.
+        mask: reading of the mask. "current" lets the gradient of a negative
+            pass through the logits of the current experience's classes only,
+            "replay" stops it at those of the classes in the memory; see
+            `objectives.CrossEntropy`.
         train_front: see `Strategy`.
     """
     return Strategy(
@@ -140,7 +143,10 @@ def lwf(
     Args:
         replay: a replay memory; by default none.
         replay_sign: "negative" masks gradients, "positive" does not.
-        mask: reading of the mask, see `objectives.CrossEntropy`.
+        mask: reading of the mask. "current" lets the gradient of a negative
+            pass through the logits of the current experience's classes only,
+            "replay" stops it at those of the classes in the memory; see
+            `objectives.CrossEntropy`.
         alpha: see `objectives.LearningWithoutForgetting`.
         temperature: likewise.
         weighting: likewise.

@@ -51,6 +51,13 @@ SHRUNK = {
     "scripts/contact_sheet.py": [],
     "scripts/reproduce.py": ["--quick"],
     "scripts/tune.py": ["--report_only"],
+    "scripts/report.py": [],
+}
+# What scripts write that write one file.
+WRITTEN = {
+    "scripts/pretrain.py": "out.weights.h5",
+    "scripts/contact_sheet.py": "out.png",
+    "scripts/report.py": "out.html",
 }
 # Of `scripts/reproduce.py`, by the stream: bindings that fit what is lighter.
 SHRUNK_STREAMS = {
@@ -63,7 +70,6 @@ LIGHTER = {
     "--item=figure8": "--item=table3",
     "--report_only": "--list",
 }
-FOLDER_SCRIPTS = ("scripts/train.py", "scripts/reproduce.py", "scripts/tune.py")
 
 
 def blocks(language):
@@ -183,13 +189,11 @@ def test_command_runs(command, tmp_path, photos, runs):
     script, *arguments = arguments
     if script == "scripts/continue.py":
         return check_that_it_goes_on(arguments, tmp_path)
-    folder = script in FOLDER_SCRIPTS
+    folder = script not in WRITTEN
     output = "--output_dir" if folder else "--output"
     places = (output, "--data_dir", "--share_dir", "--seeds")
     shrunk = shrink(script, [a for a in arguments if not a.startswith(places)])
-    target = tmp_path / ("out" if folder else "out.weights.h5")
-    if script == "scripts/contact_sheet.py":
-        target = tmp_path / "out.png"
+    target = tmp_path / WRITTEN.get(script, "out")
     shrunk.append(f"{output}={target}")
     if folder:
         shrunk.append(f"--data_dir={tmp_path}")

@@ -1,11 +1,14 @@
 """Tests of tables, figures and files of finished runs."""
 
 import csv
+import itertools
 import json
 
+import numpy as np
 import pytest
 
 from gnr_keras import report
+from gnr_keras import runs
 
 
 def results(run, seed, final, forgetting=0.25):
@@ -76,3 +79,51 @@ def test_folder_with_results_is_refused(tmp_path):
     report.write_results(tmp_path, ALL[0], "")
     with pytest.raises(FileExistsError, match="already holds results"):
         report.check_output_dir(tmp_path)
+
+
+# What red, green and blue look like to people who lack one kind of cones:
+# Machado, Oliveira and Fernandes (2009), on linear values.
+COLOR_VISION = {
+    "all cones": np.eye(3),
+    "no long-wave cones": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "no middle-wave cones": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "no short-wave cones": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+
+
+def to_lab(color, vision):
+    """A colour such as "#0072b2" in CIELAB, where distances are perceived."""
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(
+        rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4
+    )
+    seen = np.clip(np.array(vision) @ linear, 0, 1)
+    xyz = [
+        [0.4124, 0.3576, 0.1805],
+        [0.2126, 0.7152, 0.0722],
+        [0.0193, 0.1192, 0.9505],
+    ]
+    x, y, z = np.cbrt(np.array(xyz) @ seen / [0.9505, 1.0, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", COLOR_VISION)
+def test_people_of_any_colour_vision_can_tell_runs_apart(vision):
+    colors = [
+        to_lab(report.run_color(run), COLOR_VISION[vision]) for run in runs.RUNS
+    ]
+    for one, other in itertools.combinations(colors, 2):
+        # A distance of 2 is just noticed, side by side.
+        assert np.linalg.norm(one - other) > 15

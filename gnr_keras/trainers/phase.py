@@ -16,8 +16,8 @@ class Phase:
         learning_rate_head: rate of the classification head, psi.
         epoch_schedule: factor of both rates in each epoch, a function of its
             index such as `schedules.StepDecay(0.1, 15)`; `None` for 1.
-        experience_schedule: likewise in each experience, such as
-            `schedules.LogisticDecay(0.9, 1.5, 8)`.
+        experience_schedule: factor of both rates in each experience,
+            likewise, such as `schedules.LogisticDecay(0.9, 1.5, 8)`.
         augment: changes each image at random, such as
             `datasets.random_resized_crop`. Only where images are trained on,
             as in the first experience: later ones are run through the front

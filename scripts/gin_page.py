@@ -1,0 +1,27 @@
+"""Writes the page of all gin knobs, from the docstrings.
+
+python scripts/gin_page.py --output=docs/gin.md
+"""
+
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from absl import app
+from absl import flags
+
+from gnr_keras import gin_reference
+
+_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
+
+_OUTPUT = flags.DEFINE_string("output", "docs/gin.md", "The page to write.")
+
+
+def main(_):
+    page = gin_reference.make_page(_GIN_DIR)
+    pathlib.Path(_OUTPUT.value).write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    app.run(main)

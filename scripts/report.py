@@ -1,0 +1,53 @@
+"""Makes one page, which needs no network, about runs that are finished.
+
+A page about all runs and seeds of one comparison, in the working directory:
+
+    python scripts/report.py runs/quickstart_20260101-120000
+
+Several comparisons of one stream on one page:
+
+    python scripts/report.py docs/results/fruits360_nc \\
+        docs/results/fruits360_nc_gaussian --output=nc.html
+
+Single runs:
+
+    python scripts/report.py docs/results/fruits360_nc/none \\
+        docs/results/fruits360_nc/NR-GD
+
+Beside <name>.html lie <name>.md, its tables, and <name>.png, its curves.
+"""
+
+import os
+import pathlib
+import shlex
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from gnr_keras.html_report import writing
+
+_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
+
+_OUTPUT = flags.DEFINE_string("output", "report.html", "The page to write.")
+
+
+def main(argv):
+    try:
+        written = writing.write_report(
+            argv[1:],
+            _OUTPUT.value,
+            _GIN_DIR,
+            shlex.join(["python", *sys.argv]),
+        )
+    except (ValueError, OSError) as error:
+        logging.debug("The error came from here:", exc_info=True)
+        sys.exit(f"error: {error}")
+    print("Written:", ", ".join(map(str, written)))
+
+
+if __name__ == "__main__":
+    app.run(main)
