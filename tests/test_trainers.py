@@ -185,11 +185,17 @@ def replay(generator):
         trainer=lambda g, c: GeneratorTrainer(g, c, epochs=1, batch_size=16),
     )
 
+def protection(optimizer):
+    return SynapticIntelligence(optimizer, 100.0, clip=0.01)
+
 MADE = {
     "ar1free": lambda: strategies.ar1free(replay(CenteredVAE)),
     "lwf": lambda: strategies.lwf(replay(ConditionalVAE)),
-    "ar1": lambda: strategies.ar1(
-        lambda optimizer: SynapticIntelligence(optimizer, 100.0, clip=0.01)
+    "ar1": lambda: strategies.ar1(protection),
+    "all at once": lambda: strategies.Strategy(
+        replay=replay(ConditionalVAE),
+        consolidation=callbacks.CWRConsolidation(align_norms=True),
+        protection=protection,
     ),
 }
 
@@ -224,7 +230,7 @@ print(max(np.abs(a - b).max() / (1 + np.abs(a).max()) for a, b in pairs))
 """
 
 
-@pytest.mark.parametrize("strategy", ["ar1free", "lwf", "ar1"])
+@pytest.mark.parametrize("strategy", ["ar1free", "lwf", "ar1", "all at once"])
 def test_one_device_and_two_give_the_same_weights(strategy):
     tests = helpers.__file__.rsplit("/", 1)[0]
     result = subprocess.run(
