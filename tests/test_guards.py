@@ -236,7 +236,9 @@ def test_the_last_good_checkpoint_stays(monkeypatch, tmp_path, stream):
     monkeypatch.setattr(gin_bindings, "build_experiment", lambda: built)
     with pytest.raises(guards.NotFiniteError) as error:
         comparison.run_cell(
-            [], [], ".", "none", 0, tmp_path, config="", checkpoint_seconds=0
+            *([], [], ".", "none", 0, tmp_path),
+            config="",
+            checkpoints=functools.partial(checkpoint.Checkpoints, seconds=0),
         )
     folder = tmp_path / "none" / "seed_0" / "checkpoints"
     assert str(error.value).startswith("Experience 3: 'classifier' after its")

@@ -47,6 +47,7 @@ def test_files_that_were_tuned():
         "fruits360_nc_lwf",
         "fruits360_nc_single",
         "fruits360_nic391",
+        "tiny_imagenet_nc",
     }
 
 
