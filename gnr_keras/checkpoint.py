@@ -1,5 +1,6 @@
 """Checkpoints: what a run has learned so far, in files that are whole."""
 
+import errno
 import fcntl
 import pathlib
 import re
@@ -122,7 +123,7 @@ class Checkpoints:
         """
         found = self._found()
         if found:
-            self._take_lock()
+            self._take_lock_if_writable()
         for (learned, _), path in reversed(found):
             try:
                 with np.load(path, allow_pickle=False) as file:
@@ -170,6 +171,14 @@ class Checkpoints:
                 "has ended, or choose another --output_dir."
             ) from error
         self._lock = lock
+
+    def _take_lock_if_writable(self):
+        """To read, no lock is needed where nobody can write."""
+        try:
+            self._take_lock()
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
 
     def _next(self, learned):
         """Number of the next part of an experience, counted from 1."""

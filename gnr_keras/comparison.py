@@ -4,8 +4,10 @@ import itertools
 import re
 
 import gin
+import tensorflow as tf
 
 from gnr_keras import checkpoint
+from gnr_keras import distribution
 from gnr_keras import gin_bindings
 from gnr_keras import guards
 from gnr_keras import report
@@ -63,6 +65,11 @@ def compare(
         name: resolve_config(gin_files, overrides, gin_dir, name)
         for name in names
     }
+    distribution.check_same(
+        tf.distribute.get_strategy(),
+        "what they are to run",
+        f"runs {names} with the seeds {seeds} and the bindings\n{configs}",
+    )
     if resume:
         finished = _take_up(output_dir, cells, configs)
     else:

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import warnings
 
 import numpy as np
 
@@ -55,10 +56,12 @@ def load_run(folder, data_dir=None):
     about = json.loads(str(state["about"]))
     state = states.part_of(state, "learner")
     if states.part_of(state, midway.PART):
-        raise ValueError(
+        warnings.warn(
             f"{folder} was interrupted in the middle of experience "
-            f"{learned + 1}. Let scripts/train.py come to the end of it first."
+            f"{learned + 1}: what it had learned before that is loaded.",
+            stacklevel=2,
         )
+        state = states.without(state, midway.PART)
     config = path.read_text()
     learner = _build(path, config, about, data_dir)
     if learner.strategy.keep_data:
@@ -168,7 +171,9 @@ def check_new(folder):
 def _build(path, config, about, data_dir):
     """Builds the learner of a run anew."""
     # A config that gin has written has neither; both would read other files.
-    foreign = re.search(r"^\s*(?:import|from|include)\s.*", config, re.M)
+    foreign = re.search(
+        r"^\s*(?:import|from|include)\b(?!\s*[./=]).*", config, re.M
+    )
     if foreign:
         raise ValueError(
             f"{path} is not as it was written: it holds {foreign[0].strip()!r}."

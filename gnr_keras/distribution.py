@@ -46,7 +46,15 @@ def build(name):
         return tf.distribute.MirroredStrategy()
     if name == "multi_worker":
         _read_task()
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except tf.errors.OpError as error:
+            raise ConnectionError(
+                "The workers do not find each other "
+                f"({str(error).strip().splitlines()[0][:200]}). Expected that "
+                "the address of this one is free, and that the others are "
+                f"started. TF_CONFIG is {os.environ['TF_CONFIG']}."
+            ) from error
     return tf.distribute.get_strategy()
 
 
@@ -94,17 +102,7 @@ def check_same(strategy, what, text):
         return
     # Small enough for its square to be exact.
     mine = zlib.crc32(text.encode()) % 2**20
-
-    def moments():
-        value = tf.constant(mine, tf.float64)
-        context = tf.distribute.get_replica_context()
-        values = [value, value * value, tf.ones((), tf.float64)]
-        return context.all_reduce("SUM", values)
-
-    total, squared, count = (
-        float(strategy.experimental_local_results(value)[0])
-        for value in strategy.run(tf.function(moments))
-    )
+    total, squared, count = _sum_over_workers(strategy, [mine, mine**2, 1])
     # The variance is zero.
     if squared * count != total * total:
         raise ValueError(
@@ -112,6 +110,18 @@ def check_same(strategy, what, text):
             "of them the same command, and an --output_dir that all of them "
             "see."
         )
+
+
+def any_worker(strategy, value):
+    """Whether a value is true in some worker; all of them have to ask.
+
+    Args:
+        strategy: a `tf.distribute` strategy.
+        value: what this worker has.
+    """
+    if _num_workers(strategy) == 1:
+        return bool(value)
+    return _sum_over_workers(strategy, [float(bool(value))])[0] > 0
 
 
 @contextlib.contextmanager
@@ -135,6 +145,22 @@ def explained(strategy):
             f"({first}). Start all of them again with the same command: they "
             "go on from the last checkpoint."
         ) from error
+
+
+def _sum_over_workers(strategy, numbers):
+    numbers = tf.constant(numbers, tf.float64)
+    sums = strategy.run(_sum_over_replicas, [numbers])
+    sums = strategy.experimental_local_results(sums)[0].numpy()
+    # Workers may have several replicas, all alike.
+    local = strategy.num_replicas_in_sync / _num_workers(strategy)
+    return (sums / local).tolist()
+
+
+@tf.function(autograph=False)
+def _sum_over_replicas(numbers):
+    context = tf.distribute.get_replica_context()
+    # A copy, which lies on the device of the replica as an argument does not.
+    return context.all_reduce("SUM", tf.identity(numbers))
 
 
 def _num_workers(strategy):

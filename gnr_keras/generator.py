@@ -99,6 +99,7 @@ class ConditionalVAE(keras.Model):
         }
         self.data_shape = data_shape
         self.num_classes = num_classes
+        self.classifier_every = classifier_every
         self.z_dim = z_dim
         self.loss_weights = {
             "reconstruction": 1.0,
@@ -176,7 +177,7 @@ class ConditionalVAE(keras.Model):
         mean, log_variance = self.encode(x, labels)
         z = mean + ops.exp(0.5 * log_variance) * noise
         reconstruction = self.decode(z, labels)
-        every = slice(None, None, self._settings["classifier_every"])
+        every = slice(None, None, self.classifier_every)
         return {
             "reconstruction": losses.squared_error(x, reconstruction),
             "kl": losses.kl_to_standard_normal(mean, log_variance),

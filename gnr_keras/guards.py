@@ -72,6 +72,18 @@ def check_variables(variables, owner, cause):
             )
 
 
+def all_finite(state):
+    """Whether no array holds NaN or infinity.
+
+    Args:
+        state: arrays by name.
+    """
+    arrays = map(np.asarray, state.values())
+    return all(
+        np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"
+    )
+
+
 def check_memory(memory, owner):
     """Raises `NotFiniteError` for replayed patterns that are not finite.
 

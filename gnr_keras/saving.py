@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from gnr_keras import distribution
+from gnr_keras import guards
 from gnr_keras import interruption as interruption_lib
 from gnr_keras import midway
 from gnr_keras import sharing
@@ -49,7 +50,10 @@ class Saving:
         """
         latest = self._checkpoints and self._checkpoints.latest()
         distribution.check_same(
-            tf.distribute.get_strategy(), "where they go on", _describe(latest)
+            tf.distribute.get_strategy(),
+            "where they go on",
+            f"{self._about['run']}, seed {self._about['seed']}, data "
+            f"{_fingerprint(self._stream)}, {_describe(latest)}",
         )
         if not latest:
             return 0
@@ -95,7 +99,7 @@ class Saving:
         yield lambda: self._save_within(before)
         self._learned += 1
         # Asked once: what comes now waits for the next experience.
-        stop = self._interruption.received
+        stop = self._asked_to_stop()
         last = self._learned == len(self._stream)
         if stop or self._checkpoints.due or last:
             self._save(states.gather(self._parts))
@@ -104,11 +108,18 @@ class Saving:
 
     def _save_within(self, before):
         # Parts look at an experience before it is over: theirs are of before.
-        stop = self._interruption.received
+        stop = self._asked_to_stop()
         if stop or self._checkpoints.due_within:
             self._save(before, within=True)
         if stop:
             raise KeyboardInterrupt
+
+    def _asked_to_stop(self):
+        # Workers stop after the same step: none waits for another one then.
+        return distribution.any_worker(
+            tf.distribute.get_strategy(),
+            self._interruption.received is not None,
+        )
 
     def _save(self, parts, within=False):
         state = {
@@ -118,7 +129,9 @@ class Saving:
             **states.gather({"learner": self._learner}),
             **parts,
         }
-        self._checkpoints.save(self._learned, state, within)
+        # A training that has diverged is ended by a guard at its next look.
+        if not within or guards.all_finite(states.part_of(state, "learner")):
+            self._checkpoints.save(self._learned, state, within)
 
 
 def _describe(latest):

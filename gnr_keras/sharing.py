@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import pathlib
 
 import numpy as np
@@ -65,10 +64,8 @@ class SharedStart:
         path = self.folder / f"latents_{key}.npy"
         with self._locked(path):
             if not path.exists():
-                with self._completed(path) as part:
-                    compute(
-                        np.lib.format.open_memmap(part, "w+", np.float16, shape)
-                    )
+                with storage.whole_array(path, np.float16, shape) as array:
+                    compute(array)
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
             if found.shape != tuple(shape) or found.dtype != np.float16:
@@ -86,12 +83,6 @@ class SharedStart:
         with open(f"{path}.lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-    @contextlib.contextmanager
-    def _completed(self, path):
-        part = f"{path}.part"
-        yield part
-        os.replace(part, path)
 
 
 def _read(path):
@@ -134,7 +125,8 @@ def first_experience_key(
         weights=make_key(**trainer.state()),
         rates=[phase.rates(0, epoch) for epoch in range(phase.epochs)],
         augment=_example(phase.augment),
-        trainer=[trainer.batch_size, trainer.momentum],
+        trainer=[trainer.batch_size, trainer.momentum, trainer.steps_per_call],
+        replicas=tf.distribute.get_strategy().num_replicas_in_sync,
         weight_decay=trainer.weight_decay,
         objective=type(strategy.objective).__name__,
         protection=strategy.protection

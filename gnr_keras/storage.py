@@ -1,6 +1,7 @@
 """Large arrays: in memory up to a limit, on disk beyond it."""
 
 import contextlib
+import errno
 import itertools
 import math
 import numbers
@@ -121,12 +122,7 @@ class ArrayStore:
     def _reserve(self, file, num_bytes):
         """Takes the space now: a full disk later would kill the process."""
         try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, num_bytes)
-            elif num_bytes > shutil.disk_usage(self.folder).free:
-                raise OSError("No space left on device")
-            else:
-                file.truncate(num_bytes)
+            _reserve(file, num_bytes, self.folder)
         except OSError as error:
             raise self._full(num_bytes, error) from error
 
@@ -211,6 +207,42 @@ class _Collection:
 
 
 @contextlib.contextmanager
+def whole_array(path, dtype, shape, part=None):
+    """Yields an array in a file, which gets its name when on the disk.
+
+    Args:
+        path: a `pathlib.Path`, whose name ends in .npy.
+        dtype: type of its numbers.
+        shape: its shape.
+        part: its path until then, where several processes may write it; by
+            default the same each time.
+
+    Raises:
+        OSError: at once, where there is no room for it.
+    """
+    part = part or path.with_name(f"{path.name}.part")
+    try:
+        array = np.lib.format.open_memmap(part, "w+", dtype, tuple(shape))
+        num_bytes = part.stat().st_size
+        try:
+            with open(part, "r+b") as file:
+                _reserve(file, num_bytes, part.parent)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"An array of {num_bytes:,} bytes does not fit into "
+                f"{str(path.parent)!r} ({error.strerror}). Free some room, or "
+                "name a folder on another disk.",
+            ) from error
+        yield array
+        array.flush()
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    _give_name(part, path)
+
+
+@contextlib.contextmanager
 def whole_file(path):
     """Opens a file to write bytes, which gets its name when on the disk.
 
@@ -228,4 +260,24 @@ def whole_file(path):
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    _give_name(part, path)
+
+
+def _give_name(part, path):
     os.replace(part, path)
+    # The name itself lies in the folder.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _reserve(file, num_bytes, folder):
+    """Takes the room of a file that will be mapped into memory."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, num_bytes)
+    elif num_bytes > shutil.disk_usage(folder).free:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    else:
+        file.truncate(num_bytes)

@@ -8,6 +8,7 @@ import functools
 import os
 import pathlib
 import shlex
+import signal
 import sys
 import warnings
 
@@ -118,7 +119,7 @@ def main(argv):
             again += " --resume"
         print(f"\ninterrupted. To go on where it was: {again}", file=sys.stderr)
         # As a shell says it of a program that a signal has ended.
-        sys.exit(128 + interrupted.received)
+        sys.exit(128 + (interrupted.received or signal.SIGINT))
     except (ValueError, TypeError, OSError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")

@@ -1,5 +1,6 @@
 """Tests of checkpoints: whole, pruned, and nothing but arrays."""
 
+import errno
 import os
 import warnings
 
@@ -213,3 +214,18 @@ def test_the_next_is_due_after_some_time(tmp_path):
             save(checkpoints, 1)
     assert often.due
     assert not seldom.due
+
+
+def test_what_cannot_be_written_to_can_be_read(checkpoints, monkeypatch):
+    checkpoints.save(1, {"a": np.arange(3)})
+
+    def refuse(*args):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with checkpoint.Checkpoints(checkpoints.folder) as others:
+        monkeypatch.setattr(checkpoint, "open", refuse, raising=False)
+        learned, state = others.latest()
+        assert learned == 1
+        np.testing.assert_array_equal(state["a"], np.arange(3))
+        with pytest.raises(OSError, match="Cannot write the checkpoint"):
+            others.save(2, {"a": np.arange(3)})

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from test_train_script import TINY
 from test_train_script import read_results
 from test_train_script import train
 
+from gnr_keras import checkpoint
 from gnr_keras import distribution
 
 RUN = "NR-GD"
@@ -35,11 +37,11 @@ def arguments(output_dir, data_dir):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory, data_dir):
-    """The results of one process."""
+    """The folder of one process."""
     output_dir = tmp_path_factory.mktemp("alone") / "out"
     result = train(*arguments(output_dir, data_dir))
     assert result.returncode == 0, result.stderr[-3000:]
-    return read_results(output_dir, RUN)
+    return output_dir
 
 
 def free_ports(number):
@@ -69,8 +71,11 @@ class Worker:
         return code, *(path.read_text() for path in self._files)
 
 
-def start_workers(output_dir, data_dir, name="first", seen=None):
-    """Starts two; `seen` is what the second takes for the output folder."""
+def start_workers(output_dir, data_dir, name="first", seen=None, more=()):
+    """Starts two; `seen` is what the second takes for the output folder.
+
+    `more` are arguments of the second alone.
+    """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     workers = []
     for index, folder in enumerate([output_dir, seen or output_dir]):
@@ -81,6 +86,7 @@ def start_workers(output_dir, data_dir, name="first", seen=None):
             *(f"--gin_bindings={binding}" for binding in TINY),
             *arguments(folder, data_dir),
             "--strategy=multi_worker",
+            *(more if index else ()),
         ]
         config = {
             "cluster": {"worker": addresses},
@@ -92,13 +98,37 @@ def start_workers(output_dir, data_dir, name="first", seen=None):
     return workers
 
 
+def read_weights(output_dir):
+    """All that classifier and generator have in the last checkpoint."""
+    folder = output_dir / RUN / "seed_0" / "checkpoints"
+    with checkpoint.Checkpoints(folder) as checkpoints:
+        _, state = checkpoints.latest()
+    return {
+        name: value
+        for name, value in state.items()
+        if "/variable_" in name and value.dtype.kind == "f"
+    }
+
+
 def assert_same_results(output_dir, alone):
     """Sums are taken in another order: equal up to rounding.
 
     A prediction may turn round where two classes are level, so that a
     pattern or two of the test set may be others.
     """
-    results = read_results(output_dir, RUN)
+    weights, expected = map(read_weights, (output_dir, alone))
+    assert len(weights) > 100
+    assert {*weights} == {*expected}
+    for name, value in expected.items():
+        difference = np.abs(weights[name] - value) / (1 + np.abs(value).max())
+        if name.startswith("learner/trainer/"):
+            assert difference.max() < 2e-3, name
+        # Adam's steps have one size however small a gradient is: where one
+        # is nearly zero, rounding decides on the sign of a step.
+        assert difference.mean() < 1e-4, name
+    results, alone = (
+        read_results(folder, RUN) for folder in (output_dir, alone)
+    )
     for name in ("accuracy_whole", "accuracy_growing"):
         np.testing.assert_allclose(results[name], alone[name], atol=0.02)
     assert results["evaluated_after"] == alone["evaluated_after"]
@@ -139,6 +169,32 @@ def test_a_lost_worker_ends_the_run_and_all_go_on(data_dir, alone, tmp_path):
         assert code == 0, errors[-3000:]
         assert "| experience 1/" not in errors
     assert_same_results(output_dir, alone)
+
+
+def test_a_signal_to_one_worker_saves_and_ends_all(data_dir, alone, tmp_path):
+    output_dir = tmp_path / "out"
+    chief, other = start_workers(output_dir, data_dir)
+    checkpoints = output_dir / RUN / "seed_0" / "checkpoints"
+    while not list(checkpoints.glob("experience_*.npz")):
+        assert chief.process.poll() is None, chief.wait()[-1][-3000:]
+        time.sleep(0.01)
+    other.process.send_signal(signal.SIGTERM)
+    for worker, expected in ((chief, 130), (other, 143)):
+        code, _, errors = worker.wait()
+        assert code == expected, errors[-3000:]
+        assert "interrupted. To go on where it was" in errors
+    for worker in start_workers(output_dir, data_dir, "again"):
+        code, _, errors = worker.wait()
+        assert code == 0, errors[-3000:]
+    assert_same_results(output_dir, alone)
+
+
+def test_workers_of_other_commands_stop(data_dir, tmp_path):
+    workers = start_workers(tmp_path / "out", data_dir, more=["--seeds=1"])
+    for worker in workers:
+        code, _, errors = worker.wait()
+        assert code == 1
+        assert "error: The workers differ in what they are to run" in errors
 
 
 def test_workers_that_see_other_files_stop(data_dir, tmp_path):

@@ -53,6 +53,7 @@ def learn(strategy, share_dir=None, experiences=None, **options):
         trainer=functools.partial(
             trainers.ClassifierTrainer,
             batch_size=options.pop("batch_size", 16),
+            steps_per_call=options.pop("steps_per_call", 16),
         ),
         share_dir=share_dir,
         **options,
@@ -106,6 +107,8 @@ def test_runs_that_differ_only_later_share_the_first_experience(tmp_path):
     [
         {"seed": 4},
         {"batch_size": 8},
+        # The limits of batch renormalisation move once a call.
+        {"steps_per_call": 1},
         {"first": Phase(3, 0.02, 0.03)},
         {"first": Phase(3, 0.02, 0.02, epoch_schedule=lambda e: 1 - e / 4)},
         {"first": Phase(3, 0.02, 0.02, augment=datasets.random_flip)},

@@ -1,5 +1,6 @@
 """Tests of arrays beyond memory, and of learners that live on them."""
 
+import errno
 import functools
 import gc
 import os
@@ -24,6 +25,7 @@ from gnr_keras import RandomReplay
 from gnr_keras import strategies
 from gnr_keras.datasets import ArraySource
 from gnr_keras.storage import ArrayStore
+from gnr_keras.storage import whole_array
 
 needs_proc = pytest.mark.skipif(
     not pathlib.Path("/proc/self/fd").exists(), reason="needs /proc"
@@ -541,3 +543,25 @@ def test_epoch_over_ten_times_the_memory(tmp_path):
     assert taken < 100e6
     # The images, and no file of latents.
     assert {path.suffix for path in tmp_path.iterdir()} == {".png"}
+
+
+def test_a_whole_array_gets_its_name_at_the_end(tmp_path):
+    path = tmp_path / "array.npy"
+    with whole_array(path, np.float16, (3, 2)) as array:
+        array[:] = 5
+        assert not path.exists()
+    np.testing.assert_array_equal(np.load(path), np.full((3, 2), 5))
+    assert os.listdir(tmp_path) == ["array.npy"]
+
+
+def test_a_full_disk_refuses_a_whole_array_at_once(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with (
+        pytest.raises(OSError, match="bytes does not fit into .*No space"),
+        whole_array(tmp_path / "array.npy", np.float16, (3, 2)),
+    ):
+        pytest.fail("the array was given out")
+    assert not os.listdir(tmp_path)

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import types
 
 import helpers
 import keras
 import numpy as np
 import pytest
 
+from gnr_keras import ConditionalVAE
 from gnr_keras import trainers
 from gnr_keras.replay import Memory
 
@@ -163,6 +165,7 @@ def test_images_and_latents_train_alike():
 
 _DEVICES = """
 import sys
+import types
 import numpy as np
 import tensorflow as tf
 
@@ -252,6 +255,16 @@ def test_batch_that_does_not_divide_among_devices_is_refused():
         text=True,
     )
     assert "batch of 15 does not divide among 2 devices" in result.stderr
+
+
+def test_a_share_that_shows_the_classifier_other_patterns_is_refused(
+    monkeypatch,
+):
+    devices = types.SimpleNamespace(num_replicas_in_sync=2)
+    monkeypatch.setattr(trainers.loop, "strategy_for", lambda size: devices)
+    vae = ConditionalVAE((3,), 2, classifier_every=3)
+    with pytest.raises(ValueError, match="a device has 8 of 16"):
+        trainers.GeneratorTrainer(vae, None, batch_size=16)
 
 
 @pytest.mark.parametrize(

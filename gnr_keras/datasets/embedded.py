@@ -8,6 +8,7 @@ import uuid
 import numpy as np
 
 from gnr_keras import checks
+from gnr_keras import storage
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
 from gnr_keras.datasets.source import ArraySource
@@ -101,23 +102,18 @@ def _draw(path, shape, seed, progress):
     # drawing must not leave a file that the next one takes for good.
     # Not by `tempfile`, whose files nobody else may read.
     temporary = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.part")
-    try:
-        frames = np.lib.format.open_memmap(
-            temporary, mode="w+", dtype=np.uint8, shape=shape
-        )
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            try:
-                drawn = pool.map(draw, cells)
-                for done, (cell, video) in enumerate(
-                    zip(cells, drawn, strict=True)
-                ):
-                    frames[cell[0], cell[1] - 1] = video
-                    if progress:
-                        progress(done + 1, len(cells))
-            finally:
-                # An interruption must not wait for what is not begun.
-                pool.shutdown(cancel_futures=True)
-        frames.flush()
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        storage.whole_array(path, np.uint8, shape, temporary) as frames,
+        concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        try:
+            drawn = pool.map(draw, cells)
+            for done, (cell, video) in enumerate(
+                zip(cells, drawn, strict=True)
+            ):
+                frames[cell[0], cell[1] - 1] = video
+                if progress:
+                    progress(done + 1, len(cells))
+        finally:
+            # An interruption must not wait for what is not begun.
+            pool.shutdown(cancel_futures=True)

@@ -128,6 +128,7 @@ class GeneratorTrainer(loop.Trainer):
     def _prepare(self, generator, classifier, optimizer):
         self.generator = generator
         self.classifier = classifier
+        self._check_share(generator)
         with self._strategy.scope():
             self._optimizer = type(optimizer).from_config(
                 optimizer.get_config()
@@ -142,6 +143,18 @@ class GeneratorTrainer(loop.Trainer):
                 tf.TensorSpec((2,), tf.int32),
             ],
         )
+
+    def _check_share(self, generator):
+        """Refuses a share of the batch whose patterns would be others."""
+        every = getattr(generator, "classifier_every", 1)
+        share = self.batch_size // self._strategy.num_replicas_in_sync
+        if share != self.batch_size and share % every:
+            raise ValueError(
+                f"The classifier looks at every {every}th pattern of a batch, "
+                f"and a device has {share} of {self.batch_size}, which does "
+                "not divide by it. Choose another `batch_size` of the "
+                "generator's trainer, or another `classifier_every`."
+            )
 
     def _run_steps(self, latents, labels, seed):
         steps = tf.shape(labels)[0]
