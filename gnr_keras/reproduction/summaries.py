@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from gnr_keras import report
+from gnr_keras.reproduction import more_items
 from gnr_keras.reproduction import paper
 from gnr_keras.reproduction import tables
 
@@ -96,17 +97,19 @@ def _summarize_rates(item, benchmark_set, results):
         first = None
         for method, means in methods.items():
             best = max(means, key=means.get)
-            threefold, tenfold = _loss(means, 3), _loss(means, 10)
-            verdict = "-" if first is None else _verdict(first / 2 - threefold)
-            first = threefold if first is None else first
+            losses = threefold, _ = _loss(means, 3), _loss(means, 10)
+            verdict = "-"
+            if first is not None and threefold is not None:
+                verdict = _verdict(first / 2 - threefold)
+            if method == next(iter(methods)):
+                first = threefold
             table.append(
                 [
                     title,
                     method,
                     f"{best:g}",
                     f"{means[best]:.2f}",
-                    f"{threefold:.2f}",
-                    f"{tenfold:.2f}",
+                    *("-" if x is None else f"{x:.2f}" for x in losses),
                     verdict,
                 ]
             )
@@ -114,11 +117,18 @@ def _summarize_rates(item, benchmark_set, results):
 
 
 def _loss(means, width):
-    """Best minus worst of the factors in a range around 1."""
+    """Best minus worst of the factors in a range around 1.
+
+    `None` where some of them were not run.
+    """
     # Factors are rounded.
     limit = math.log(width) / 2 + 0.01
-    chosen = [m for factor, m in means.items() if abs(math.log(factor)) < limit]
-    return max(chosen) - min(chosen)
+    chosen = [
+        means.get(factor)
+        for factor in more_items.RATE_FACTORS
+        if abs(math.log(factor)) < limit
+    ]
+    return None if None in chosen else max(chosen) - min(chosen)
 
 
 def _summarize_claims(item, benchmark_set, results):

@@ -69,6 +69,22 @@ def test_rates_say_where_alignment_does_not_halve_the_loss():
     assert list(aligned.values())[-1] == "does not hold"
 
 
+def test_of_rates_that_were_not_run_no_loss_is_stated():
+    item = items.ITEMS["rates"]
+    some = [e for e in item.entries if e.rate_factor in (0.577, 1, 1.732)]
+    made_up = {entry: [results("NR-GD", 0, (0, 0.6))] for entry in some}
+    _, plain, aligned, *_ = summaries.make_summary(
+        item.restricted_to(some), benchmarks.PAPER, made_up
+    )
+    assert plain[-3:] == ["0.00", "-", "-"]
+    assert aligned[-3:] == ["0.00", "-", "holds"]
+    alone = [entry for entry in some if entry.rate_factor == 1]
+    _, plain, aligned, *_ = summaries.make_summary(
+        item.restricted_to(alone), benchmarks.PAPER, made_up
+    )
+    assert plain[-3:] == aligned[-3:] == ["-", "-", "-"]
+
+
 def claims(**final):
     """Final accuracies by run; on the growing test set, 80 % at first."""
     made_up = {}
