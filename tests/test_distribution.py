@@ -98,6 +98,16 @@ def start_workers(output_dir, data_dir, name="first", seen=None, more=()):
     return workers
 
 
+def start_until_saved(output_dir, data_dir):
+    """Starts two workers, and waits for their first checkpoint."""
+    chief, other = start_workers(output_dir, data_dir)
+    checkpoints = output_dir / RUN / "seed_0" / "checkpoints"
+    while not list(checkpoints.glob("experience_*.npz")):
+        assert chief.process.poll() is None, chief.wait()[-1][-3000:]
+        time.sleep(0.01)
+    return chief, other
+
+
 def read_weights(output_dir):
     """All that classifier and generator have in the last checkpoint."""
     folder = output_dir / RUN / "seed_0" / "checkpoints"
@@ -153,11 +163,7 @@ def test_two_workers_end_where_one_process_does(data_dir, alone, tmp_path):
 
 def test_a_lost_worker_ends_the_run_and_all_go_on(data_dir, alone, tmp_path):
     output_dir = tmp_path / "out"
-    chief, other = start_workers(output_dir, data_dir)
-    checkpoints = output_dir / RUN / "seed_0" / "checkpoints"
-    while not list(checkpoints.glob("experience_*.npz")):
-        assert chief.process.poll() is None, chief.wait()[-1][-3000:]
-        time.sleep(0.01)
+    chief, other = start_until_saved(output_dir, data_dir)
     other.process.kill()
     code, _, errors = chief.wait()
     assert code == 1
@@ -173,11 +179,7 @@ def test_a_lost_worker_ends_the_run_and_all_go_on(data_dir, alone, tmp_path):
 
 def test_a_signal_to_one_worker_saves_and_ends_all(data_dir, alone, tmp_path):
     output_dir = tmp_path / "out"
-    chief, other = start_workers(output_dir, data_dir)
-    checkpoints = output_dir / RUN / "seed_0" / "checkpoints"
-    while not list(checkpoints.glob("experience_*.npz")):
-        assert chief.process.poll() is None, chief.wait()[-1][-3000:]
-        time.sleep(0.01)
+    chief, other = start_until_saved(output_dir, data_dir)
     other.process.send_signal(signal.SIGTERM)
     for worker, expected in ((chief, 130), (other, 143)):
         code, _, errors = worker.wait()
