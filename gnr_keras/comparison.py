@@ -68,7 +68,7 @@ def compare(
     distribution.check_same(
         tf.distribute.get_strategy(),
         "what they are to run",
-        f"runs {names} with the seeds {seeds} and the bindings\n{configs}",
+        lambda: f"runs {names}, seeds {seeds}, bindings\n{configs}",
     )
     if resume:
         finished = _take_up(output_dir, cells, configs)

@@ -90,16 +90,17 @@ def output_of(strategy, output_dir):
         yield str(own)
 
 
-def check_same(strategy, what, text):
+def check_same(strategy, what, describe):
     """Raises `ValueError` where workers differ in a text.
 
     Args:
         strategy: a `tf.distribute` strategy.
         what: what it says, for the message.
-        text: that of this worker.
+        describe: returns that of this worker; not called for one alone.
     """
     if _num_workers(strategy) == 1:
         return
+    text = describe()
     # Small enough for its square to be exact.
     mine = zlib.crc32(text.encode()) % 2**20
     total, squared, count = _sum_over_workers(strategy, [mine, mine**2, 1])

@@ -52,8 +52,10 @@ class Saving:
         distribution.check_same(
             tf.distribute.get_strategy(),
             "where they go on",
-            f"{self._about['run']}, seed {self._about['seed']}, data "
-            f"{_fingerprint(self._stream)}, {_describe(latest)}",
+            lambda: (
+                f"{self._about['run']}, seed {self._about['seed']}, data "
+                f"{_fingerprint(self._stream)}, {_describe(latest)}"
+            ),
         )
         if not latest:
             return 0

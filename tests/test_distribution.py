@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from test_train_script import ROOT
 from test_train_script import TINY
 from test_train_script import read_results
@@ -248,3 +249,19 @@ def test_workers_need_a_config(text, monkeypatch):
 def test_unknown_strategies_are_refused():
     with pytest.raises(ValueError, match="one of default, mirrored"):
         distribution.build("mirored")
+
+
+def test_an_address_that_is_taken_is_named(monkeypatch):
+    config = {
+        "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
+        "task": {"type": "worker", "index": 0},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+    def refuse():
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server")
+
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", refuse)
+    with pytest.raises(ConnectionError, match="gRPC.*127.0.0.1:1") as error:
+        distribution.build("multi_worker")
+    assert "do not find each other" in str(error.value)

@@ -1,5 +1,6 @@
 """Tests of the guards: NaN and infinity stop, with where and why."""
 
+import contextlib
 import functools
 
 import helpers
@@ -20,6 +21,7 @@ from gnr_keras import comparison
 from gnr_keras import experiment
 from gnr_keras import gin_bindings
 from gnr_keras import guards
+from gnr_keras import saving
 from gnr_keras import strategies
 from gnr_keras.replay import Memory
 
@@ -250,3 +252,23 @@ def test_the_last_good_checkpoint_stays(monkeypatch, tmp_path, stream):
         if name.startswith("learner/") and value.dtype.kind == "f":
             assert np.isfinite(value).all(), name
     assert not (folder.parent / "results.json").exists()
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_what_has_diverged_is_not_saved_midway(spoiled, tmp_path, stream):
+    """Between two looks of a guard, a step may have spoiled the weights."""
+    learner = make_learner()
+    first = stream[0]
+
+    def look():
+        if spoiled:
+            head = learner.model.get_layer("head").kernel
+            head.assign(np.full(head.shape, np.nan))
+        saves._save_within({})
+
+    with checkpoint.Checkpoints(tmp_path, within_seconds=0) as checkpoints:
+        about = {"run": "none", "seed": 0}
+        saves = saving.Saving(checkpoints, None, learner, {}, stream, about, 0)
+        with contextlib.suppress(guards.NotFiniteError):
+            learner.fit(first, on_steps=look)
+    assert bool(list(tmp_path.glob("*_part_*.npz"))) is not spoiled
