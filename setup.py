@@ -11,8 +11,14 @@ setup(
     description="Generative negative replay and continual learning for Keras",
     long_description=(here / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    packages=find_packages(include=["gnr_keras", "gnr_keras.*"]),
+    packages=[
+        *find_packages(include=["gnr_keras", "gnr_keras.*"]),
+        "gnr_keras.gin_files",
+    ],
+    # Installed as `gin`, the folder would take the place of gin-config.
+    package_dir={"gnr_keras.gin_files": "gin"},
     package_data={
+        "gnr_keras.gin_files": ["**/*.gin"],
         "gnr_keras": ["weights/*.weights.h5"],
         "gnr_keras.html_report": ["template/*"],
     },
