@@ -52,6 +52,7 @@ setup(
         "tensorflow-datasets",
     ],
     extras_require={
+        "tensorboard": ["tensorboard"],
         "test": [
             "build",
             "hypothesis",
@@ -59,7 +60,8 @@ setup(
             "pytest-xdist",
             "ruff",
             "setuptools>=62.3",
+            "tensorboard",
             "wheel",
-        ]
+        ],
     },
 )

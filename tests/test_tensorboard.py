@@ -2,11 +2,19 @@
 
 import functools
 import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 
 import helpers
 import numpy as np
 import pytest
+import script
 import tensorflow as tf
+import test_train_script
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
@@ -172,3 +180,93 @@ def test_a_package_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install tensorboard"):
         tensorboard.TensorBoardProgress(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An uninterrupted run of `scripts/train.py`, and its data."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert script.train(*arguments(folder, folder / "out")) is None
+    return folder, folder / "out"
+
+
+def arguments(data_dir, output_dir):
+    return (
+        "--gin_file=gin/quickstart.gin",
+        *(f"--gin_bindings={binding}" for binding in test_train_script.TINY),
+        "--runs=NR-GD",
+        "--tensorboard",
+        "--checkpoint_seconds=0",
+        f"--data_dir={data_dir}",
+        f"--output_dir={output_dir}",
+    )
+
+
+def test_a_run_of_the_script_is_there(whole):
+    run = whole[1] / "NR-GD" / "seed_0"
+    results = json.loads((run / "results.json").read_text())
+    values = read(run / "tensorboard")
+    accuracies = list(values["experience/accuracy_whole"].values())
+    assert accuracies == pytest.approx(results["accuracy_whole"])
+    accuracies = list(values["experience/replay_accuracy"].values())
+    assert accuracies == pytest.approx(results["replay_accuracy"])
+    for name, rows in results["generator_quality"].items():
+        expected = [np.mean([x for x in row if x is not None]) for row in rows]
+        found = list(values[f"experience/generator_{name}"].values())
+        # Rounded for people.
+        assert found == pytest.approx(expected, abs=1e-4)
+    text = values["operative_config"][3].item().decode()
+    operative = (run / "operative_config.gin").read_text()
+    assert textwrap.dedent(text) == operative.strip("\n")
+    values = read(run / "tensorboard" / "hparams")
+    assert values["final_accuracy"][3] == (
+        pytest.approx(results["final_accuracy"])
+    )
+    assert read_settings(run / "tensorboard" / "hparams")["memory_size"] == 60
+
+
+def test_curves_go_on_where_a_run_goes_on(whole, tmp_path):
+    """The process ends in the middle of the second experience."""
+    data_dir, expected = whole
+    output_dir = tmp_path / "out"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "scripts/train.py",
+            *arguments(data_dir, output_dir),
+            "--checkpoint_within_seconds=0",
+        ],
+        cwd=script.ROOT,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    folder = output_dir / "NR-GD" / "seed_0"
+    while not list(folder.glob("checkpoints/experience_00001_part_*.npz")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 128 + signal.SIGTERM
+    begun = read(folder / "tensorboard")
+    assert list(begun["experience/accuracy_whole"]) == [1]
+    assert script.train(*arguments(data_dir, output_dir)) is None
+    found, expected = (
+        read(place / "NR-GD" / "seed_0" / "tensorboard")
+        for place in (output_dir, expected)
+    )
+    assert found.keys() == expected.keys()
+    for tag in expected:
+        if tag.startswith(("classifier/", "generator/")):
+            assert found[tag] == expected[tag], tag
+    assert list(found["experience/accuracy_whole"].items()) == (
+        list(expected["experience/accuracy_whole"].items())
+    )
+
+
+def test_without_the_package_the_script_says_what_to_install(
+    monkeypatch, tmp_path, whole
+):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    text = script.train(*arguments(whole[0], tmp_path / "out"))
+    assert text.startswith("error: What TensorBoard shows")
+    assert "pip install tensorboard" in text
+    assert not (tmp_path / "out").exists()

@@ -46,7 +46,7 @@ def _explain_errors(main, argv):
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         return main(argv)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])
         sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
