@@ -108,6 +108,7 @@ class ConsoleProgress(Progress):
         return [_EpochCallback(self)]
 
     def on_epoch(self, epoch, epochs, loss):
+        """Epoch `epoch` of `epochs`, counted from 1, is over."""
         self._training = f"epoch {epoch}/{epochs} | loss {loss:.4f}"
         if self._live:
             self._write(self._line())
