@@ -29,5 +29,15 @@ setup(
         "tensorflow>=2.20",
         "tensorflow-datasets",
     ],
-    extras_require={"test": ["hypothesis", "pytest", "pytest-xdist", "ruff"]},
+    extras_require={
+        # Runs what `scripts/export.py --format=litert` writes.
+        "litert": ["ai-edge-litert"],
+        "test": [
+            "ai-edge-litert",
+            "hypothesis",
+            "pytest",
+            "pytest-xdist",
+            "ruff",
+        ],
+    },
 )
