@@ -52,8 +52,11 @@ setup(
         "tensorflow-datasets",
     ],
     extras_require={
+        # Runs what `scripts/export.py --format=litert` writes.
+        "litert": ["ai-edge-litert"],
         "tensorboard": ["tensorboard"],
         "test": [
+            "ai-edge-litert",
             "build",
             "hypothesis",
             "pytest",

@@ -3,6 +3,7 @@
 from gnr_keras import callbacks
 from gnr_keras import datasets
 from gnr_keras import evaluation
+from gnr_keras import export
 from gnr_keras import layers
 from gnr_keras import losses
 from gnr_keras import objectives
@@ -49,6 +50,7 @@ __all__ = [
     "callbacks",
     "datasets",
     "evaluation",
+    "export",
     "layers",
     "losses",
     "objectives",
