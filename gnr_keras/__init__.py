@@ -1,5 +1,11 @@
 """Generative negative replay, and continual learning, for Keras."""
 
+from gnr_keras import quiet
+
+# Before all that imports TensorFlow.
+quiet.start()
+
+# isort: split
 from gnr_keras import callbacks
 from gnr_keras import datasets
 from gnr_keras import evaluation

@@ -1,6 +1,16 @@
 """Learns a stream with and without replay, and compares.
 
-python -m gnr_keras --gin_file=quickstart.gin
+The quickstart, with nothing to download; what it would do; three orders:
+
+    python -m gnr_keras --gin_file=quickstart.gin
+    python -m gnr_keras --gin_file=quickstart.gin --dry_run
+    python -m gnr_keras --gin_file=quickstart.gin --seeds=0,1,2
+
+Your own images, a folder a class, and other values:
+
+    python -m gnr_keras --gin_file=own_images.gin \\
+        --gin_bindings="images = 'photos'" \\
+        --gin_bindings="following/Phase.epochs = 8"
 """
 
 from absl import flags

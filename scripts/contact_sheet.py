@@ -1,6 +1,6 @@
 """Draws one picture of all embedded objects and of the motion in a session.
 
-Example: `python scripts/contact_sheet.py --output=objects.png`
+python scripts/contact_sheet.py --output=objects.png
 """
 
 import numpy as np

@@ -1,12 +1,8 @@
 """Goes on with a finished run: more images, also of classes that are new.
 
-python scripts/continue.py --run_dir=runs/quickstart/NR-GD/seed_0 \
-    --images=new_photos --output_dir=runs/next_month
+    python scripts/continue.py --run_dir=runs/quickstart/NR-GD/seed_0 \\
+        --images=new_photos --output_dir=runs/next_month
 """
-
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 from absl import flags

@@ -3,10 +3,7 @@
 python scripts/gin_page.py --output=docs/gin.md
 """
 
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

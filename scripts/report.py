@@ -17,10 +17,6 @@ Single runs:
 Beside <name>.html lie <name>.md, its tables, and <name>.png, its curves.
 """
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 from absl import flags
 
 from gnr_keras import gin_folder

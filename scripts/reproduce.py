@@ -1,13 +1,15 @@
-"""Makes the tables and figures of the paper, and others; --list names them.
+"""Makes the tables and figures of the paper, and others.
 
-python scripts/reproduce.py --item=figure3 --stream=embedded --quick
+What there is; one figure, with nothing to download; pages of finished runs:
+
+    python scripts/reproduce.py --list
+    python scripts/reproduce.py --item=figure3 --stream=embedded --quick
+    python scripts/reproduce.py --item=claims --stream=photographs \\
+        --report_only --output_dir=docs/results
 """
 
 import functools
-import os
 import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

@@ -1,11 +1,17 @@
 """Learns a stream with and without replay, and compares.
 
-python scripts/train.py --gin_file=gin/quickstart.gin
+The quickstart, with nothing to download; what it would do; three orders:
+
+    python scripts/train.py --gin_file=gin/quickstart.gin
+    python scripts/train.py --gin_file=gin/quickstart.gin --dry_run
+    python scripts/train.py --gin_file=gin/quickstart.gin --seeds=0,1,2
+
+Your own images, a folder a class, and other values:
+
+    python scripts/train.py --gin_file=gin/own_images.gin \\
+        --gin_bindings="images = 'photos'" \\
+        --gin_bindings="following/Phase.epochs = 8"
 """
-
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

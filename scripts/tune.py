@@ -4,11 +4,8 @@ python scripts/tune.py --gin_file=fruits360_nc.gin --data_dir=<folder>
 """
 
 import functools
-import os
 import shlex
 import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

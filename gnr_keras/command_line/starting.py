@@ -3,12 +3,17 @@
 import functools
 import shlex
 import sys
+import textwrap
 import warnings
 
 from absl import app
+from absl import flags
 from absl import logging
 
 from gnr_keras import gin_bindings
+from gnr_keras.command_line import colours
+
+_TAB = 6 * " "
 
 
 def run(main, argv=None):
@@ -18,7 +23,8 @@ def run(main, argv=None):
         main: called with a list, whose first entry is the program's name.
         argv: the command line. Default: that of the process.
     """
-    app.run(functools.partial(_explain_errors, main), argv)
+    main = functools.partial(_explain_errors, main)
+    app.run(main, argv, flags_parser=_parse)
 
 
 def command_line():
@@ -41,12 +47,54 @@ def check_no_arguments(argv, hint=""):
         raise ValueError(f"unknown arguments {argv[1:]}{hint}.")
 
 
+def _parse(argv):
+    # Absl's own would show flags of all modules first, and end as an error.
+    if {"-h", "--help", "--helpshort"} & set(argv[1:]):
+        print(_help())
+        sys.exit(0)
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        _fail(f"{error} (--help shows the flags)")
+
+
+def _help():
+    about = (sys.modules["__main__"].__doc__ or "").strip()
+    own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    return "\n".join(
+        [
+            f"{about}\n\nFlags:",
+            *map(_describe, own),
+            "\n--verbosity=1 also shows what TensorFlow says, and where an "
+            "error came from;\n--helpfull lists the flags of all modules.",
+        ]
+    )
+
+
+def _describe(flag):
+    # Absl adds a line of its own to flags that can be repeated.
+    text = flag.help.partition(";\n")[0]
+    choices = getattr(flag.parser, "enum_values", None)
+    if choices:
+        text = f"{', '.join(choices)}. {text.partition(': ')[2]}"
+    if flag.default not in (None, [], False):
+        text += f" Default: {flag.default_as_str.strip(chr(39))}."
+    name = f"  --{'[no]' * flag.boolean}{flag.name}: "
+    return textwrap.fill(text, 80, initial_indent=name, subsequent_indent=_TAB)
+
+
 def _explain_errors(main, argv):
     # For people, who need no line of code.
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    if not flags.FLAGS["verbosity"].present:
+        logging.set_verbosity(logging.WARNING)
     try:
         return main(argv)
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])
-        sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
+        _fail(" ".join([gin_bindings.explain(error), *notes]))
+
+
+def _fail(message):
+    sys.exit(f"{colours.red('error:', sys.stderr)} {message}")
