@@ -52,7 +52,10 @@ setup(
         "tensorflow-datasets",
     ],
     extras_require={
+        # Runs what `scripts/export.py --format=litert` writes.
+        "litert": ["ai-edge-litert"],
         "test": [
+            "ai-edge-litert",
             "build",
             "hypothesis",
             "pytest",
@@ -60,6 +63,6 @@ setup(
             "ruff",
             "setuptools>=62.3",
             "wheel",
-        ]
+        ],
     },
 )

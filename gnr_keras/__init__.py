@@ -9,6 +9,7 @@ quiet.start()
 from gnr_keras import callbacks
 from gnr_keras import datasets
 from gnr_keras import evaluation
+from gnr_keras import export
 from gnr_keras import layers
 from gnr_keras import losses
 from gnr_keras import objectives
@@ -55,6 +56,7 @@ __all__ = [
     "callbacks",
     "datasets",
     "evaluation",
+    "export",
     "layers",
     "losses",
     "objectives",

@@ -139,11 +139,11 @@ class ClassGaussian:
                 "`update`, or fit an experience, with some first."
             )
         shared, own = self.noise_weights()
-        low, high = _RANGES[self.output_activation]
+        low, high = self.bounds
         patterns = np.empty((len(labels), *self.data_shape), np.float16)
         for label in classes:
             rng = np.random.default_rng([seed, label])
-            mean, deviation = self._before_activation(label)
+            mean, deviation = self.before_activation(label)
             positions = np.flatnonzero(labels == label)
             for start in range(0, len(positions), _SLICE):
                 chosen = positions[start : start + _SLICE]
@@ -156,6 +156,11 @@ class ClassGaussian:
                 ).reshape(-1, *self.data_shape)
                 patterns[chosen] = (mean + deviation * noise).clip(low, high)
         return patterns
+
+    @property
+    def bounds(self):
+        """What patterns are cut off at, `(low, high)`."""
+        return _RANGES[self.output_activation]
 
     def noise_weights(self):
         """What a unit's noise, of variance 1, takes from each source.
@@ -170,9 +175,32 @@ class ClassGaussian:
         own = np.sqrt((1 - np.square(shared).sum(axis=0)).clip(0))
         return shared.astype(np.float32), own.astype(np.float32)
 
+    def before_activation(self, label):
+        """Mean and deviation of the Gaussian that is cut off.
+
+        Args:
+            label: a class; one that was not seen has neither, but zeros.
+
+        Returns:
+            `(mean, deviation)`, a pattern each.
+        """
+        mean, deviation = self.means[label], np.sqrt(self.variances[label])
+        if self.output_activation == "linear":
+            return mean, deviation
+        ratio = np.full_like(mean, np.inf)
+        np.divide(mean, deviation, out=ratio, where=deviation > 0)
+        gaussian, cut_mean, cut_deviation = _cut_off_at_zero()
+        before = np.interp(ratio, cut_mean / cut_deviation, gaussian)
+        factor = deviation / np.interp(before, gaussian, cut_deviation)
+        changed = ratio < _LARGEST_RATIO
+        return (
+            np.where(changed, before * factor, mean).astype(np.float32),
+            np.where(changed, factor, deviation).astype(np.float32),
+        )
+
     def check_range(self, x):
         """Raises `ValueError` for patterns that no Gaussian here can give."""
-        low, high = _RANGES[self.output_activation]
+        low, high = self.bounds
         if len(x) and not (low <= x.min() and x.max() <= high):
             raise ValueError(
                 f"With output_activation={self.output_activation!r} the "
@@ -241,22 +269,6 @@ class ClassGaussian:
             _, vectors = np.linalg.eigh(rows @ rows.T)
             rows = vectors[:, -self.rank :].T @ rows
         self._directions = rows
-
-    def _before_activation(self, label):
-        """Mean and deviation of the Gaussian that is cut off."""
-        mean, deviation = self.means[label], np.sqrt(self.variances[label])
-        if self.output_activation == "linear":
-            return mean, deviation
-        ratio = np.full_like(mean, np.inf)
-        np.divide(mean, deviation, out=ratio, where=deviation > 0)
-        gaussian, cut_mean, cut_deviation = _cut_off_at_zero()
-        before = np.interp(ratio, cut_mean / cut_deviation, gaussian)
-        factor = deviation / np.interp(before, gaussian, cut_deviation)
-        changed = ratio < _LARGEST_RATIO
-        return (
-            np.where(changed, before * factor, mean).astype(np.float32),
-            np.where(changed, factor, deviation).astype(np.float32),
-        )
 
     def _check_patterns(self, latents, labels):
         expected = (len(labels), *self.data_shape)

@@ -97,7 +97,7 @@ class Predictor:
         guards.check_latents(
             halved, lambda: latents, self.front.output_names[0]
         )
-        return self._inference.predict(halved, self._allowed())
+        return self._inference.predict(halved, self.predicted_classes())
 
     def forget_latents(self):
         """Drops the latents of the test set; they are computed anew."""
@@ -108,11 +108,14 @@ class Predictor:
         # A source that is made here, such as of arrays, is gone after the call.
         comes_again = data is given or isinstance(given, streams.Experience)
         predictions = self._inference.predict_images(
-            data, self._allowed(), keep=comes_again and self._front_stands
+            data,
+            self.predicted_classes(),
+            keep=comes_again and self._front_stands,
         )
         return data.labels, predictions
 
-    def _allowed(self):
+    def predicted_classes(self):
+        """Returns a boolean per class: whether it may be predicted."""
         if self.predict_among == "all" or not self.seen.any():
             return np.ones_like(self.seen)
         return self.seen

@@ -46,13 +46,13 @@ def fit(image, size, crop_fraction=1.0):
     """Resizes an image and cuts out its centre, with its proportions kept.
 
     Args:
-        image: image of any size.
+        image: image of any size, or images of one size.
         size: `(height, width)` wanted.
         crop_fraction: part of the resized image, along its shorter side, that
             is cut out: 0.875 resizes to 256 where 224 are wanted.
     """
     wanted = tf.constant(size)
-    whole = tf.shape(image)[:2]
+    whole = tf.shape(image)[-3:-1]
 
     def resize_and_cut():
         scale = tf.reduce_max(wanted / whole) / crop_fraction
@@ -60,7 +60,7 @@ def fit(image, size, crop_fraction=1.0):
         covering = tf.maximum(tf.cast(covering, tf.int32), wanted)
         resized = tf.image.resize(image, covering, antialias=True)
         top, left = tf.unstack((covering - wanted) // 2)
-        cut = resized[top : top + size[0], left : left + size[1]]
+        cut = resized[..., top : top + size[0], left : left + size[1], :]
         return _as_type(cut, image.dtype)
 
     if crop_fraction == 1:
@@ -70,7 +70,8 @@ def fit(image, size, crop_fraction=1.0):
         )
     else:
         fitted = resize_and_cut()
-    return tf.ensure_shape(fitted, (*size, image.shape[-1]))
+    shape = (*image.shape[:-3], *size, image.shape[-1])
+    return tf.ensure_shape(fitted, shape)
 
 
 def random_resized_crop(
