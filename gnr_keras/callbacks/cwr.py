@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from gnr_keras import guards
+from gnr_keras import layers
 
 
 class CWRConsolidation(keras.callbacks.Callback):
@@ -35,7 +36,8 @@ class CWRConsolidation(keras.callbacks.Callback):
     knew of before: rows and counts so far stay as they are.
 
     Args:
-        head: name of the head, a `Dense` layer of the model.
+        head: name of the head, a `Dense` layer of the model, or the layer
+            itself.
         replay_sign: "negative" (replayed patterns leave the rows of their
             classes as they were) or "positive".
         centering: "class" subtracts from each row its own mean, as the paper
@@ -146,7 +148,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         if both.min() < 0 or both.max() >= len(trained):
             raise ValueError(
                 f"Labels must lie in [0, {len(trained)}), the rows of "
-                f"{self.head!r}. Received: {both.min()} to {both.max()}."
+                f"{layer.name!r}. Received: {both.min()} to {both.max()}."
             )
         self._current = np.bincount(labels, minlength=len(trained))
         self._replayed = np.bincount(replay_labels, minlength=len(trained))
@@ -159,7 +161,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer = self._layer()
         guards.check_variables(
             layer.variables,
-            f"The head {self.head!r} after its training",
+            f"The head {layer.name!r} after its training",
             "It diverged, so nothing is consolidated: lower the learning "
             "rate. What was consolidated before stays.",
         )
@@ -224,24 +226,17 @@ class CWRConsolidation(keras.callbacks.Callback):
         return np.where(chosen[:, None], rows * scale, rows)
 
     def _layer(self):
-        try:
-            layer = self.model.get_layer(self.head)
-        except ValueError as error:
-            names = ", ".join(layer.name for layer in self.model.layers)
-            raise ValueError(
-                f"The model has no layer {self.head!r} to consolidate. "
-                f"Its layers are: {names}."
-            ) from error
+        layer = layers.find_layer(self.model, self.head)
         if not isinstance(layer, keras.layers.Dense):
             raise ValueError(
-                f"The head must be a Dense layer. Received: {self.head!r}, a "
+                f"The head must be a Dense layer. Received: {layer.name!r}, a "
                 f"{type(layer).__name__}."
             )
         if not layer.built:
             raise ValueError(
-                f"The head {self.head!r} has no weights yet. Build the model "
-                "before training, with `model.build(input_shape)` or a "
-                "`keras.Input`."
+                f"The head {layer.name!r} has no weights yet. Build the model "
+                "before training: with a `keras.Input`, or by a call on some "
+                "patterns, `model(x[:1])`."
             )
         return layer
 
