@@ -5,10 +5,12 @@ from gnr_keras import datasets
 from gnr_keras import evaluation
 from gnr_keras import layers
 from gnr_keras import losses
+from gnr_keras import metrics
 from gnr_keras import objectives
 from gnr_keras import optimizers
 from gnr_keras import protocols
 from gnr_keras import quality
+from gnr_keras import replay
 from gnr_keras import schedules
 from gnr_keras import statistics
 from gnr_keras import strategies
@@ -51,11 +53,13 @@ __all__ = [
     "evaluation",
     "layers",
     "losses",
+    "metrics",
     "objectives",
     "optimizers",
     "protocols",
     "quality",
     "mobilenet_v1",
+    "replay",
     "resnet_18",
     "schedules",
     "split",

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import guards
 from gnr_keras import layers
 
@@ -100,10 +101,10 @@ class CWRConsolidation(keras.callbacks.Callback):
             labels: the label of each pattern of the experience.
             replay_labels: the label of each pattern of the replay memory.
         """
-        labels = _as_labels("labels", labels)
+        labels = checks.as_labels("labels", labels)
         if not len(labels):
             raise ValueError("An experience needs at least one pattern.")
-        self._labels = labels, _as_labels("replay_labels", replay_labels)
+        self._labels = labels, checks.as_labels("replay_labels", replay_labels)
 
     @property
     def seen(self):
@@ -252,20 +253,6 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer.kernel.assign(rows[:, :features].T)
         if layer.use_bias:
             layer.bias.assign(rows[:, features])
-
-
-def _as_labels(name, labels):
-    labels = np.asarray(labels)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if not labels.size:
-        return np.zeros(0, np.int64)
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            f"`{name}` must hold one integer per pattern. Received: shape "
-            f"{labels.shape}, dtype {labels.dtype}."
-        )
-    return labels
 
 
 def _check(name, value, allowed):
