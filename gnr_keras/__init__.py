@@ -19,6 +19,7 @@ from gnr_keras.backbones import application
 from gnr_keras.backbones import mobilenet_v1
 from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
+from gnr_keras.backbones import with_batch_renormalization
 from gnr_keras.centered import CenteredVAE
 from gnr_keras.gaussian import ClassGaussian
 from gnr_keras.gaussian import GaussianTrainer
@@ -66,4 +67,5 @@ __all__ = [
     "statistics",
     "strategies",
     "streams",
+    "with_batch_renormalization",
 ]
