@@ -10,6 +10,7 @@ from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
 from gnr_keras import checks
 from gnr_keras import cloning
+from gnr_keras import folding
 from gnr_keras import generator as generator_lib
 from gnr_keras import growing
 from gnr_keras import guards
@@ -181,7 +182,7 @@ class Learner(inference.Predictor):
             self.replay.build(
                 self.front.output_shape[1:],
                 num_classes,
-                backbones.above(self.model, latent_layer, HEAD),
+                self._onlooker(self.model),
                 seed,
             )
 
@@ -249,9 +250,7 @@ class Learner(inference.Predictor):
                 zeros=bool(consolidated or counted),
             )
             _, back = backbones.split(model, self._latent_layer)
-            self.replay.grow(
-                num_classes, backbones.above(model, self._latent_layer, HEAD)
-            )
+            self.replay.grow(num_classes, self._onlooker(model))
             self.trainer.grow(model)
         self._replace_head(model, back)
 
@@ -526,6 +525,11 @@ class Learner(inference.Predictor):
             lambda x: part.features(tf.cast(x, tf.float32), training=False),
             input_signature=[tf.TensorSpec(self.back.input_shape, tf.float16)],
         )
+
+    def _onlooker(self, model):
+        """Returns what a generator's training sees of the classifier."""
+        above = backbones.above(model, self._latent_layer, HEAD)
+        return folding.fold(above)
 
     def _callbacks(self, extra):
         callbacks = [*extra]
