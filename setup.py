@@ -54,6 +54,7 @@ setup(
     extras_require={
         # Runs what `scripts/export.py --format=litert` writes.
         "litert": ["ai-edge-litert"],
+        "tensorboard": ["tensorboard"],
         "test": [
             "ai-edge-litert",
             "build",
@@ -62,6 +63,7 @@ setup(
             "pytest-xdist",
             "ruff",
             "setuptools>=62.3",
+            "tensorboard",
             "wheel",
         ],
     },

@@ -187,7 +187,9 @@ class Learner(inference.Predictor):
             )
 
     @guards.name_experience
-    def fit(self, experience, callbacks=(), on_steps=None):
+    def fit(
+        self, experience, callbacks=(), on_steps=None, generator_callbacks=()
+    ):
         """Learns one experience: one turn of Algorithm 2's loop.
 
         Args:
@@ -200,6 +202,8 @@ class Learner(inference.Predictor):
                 are done, of classifier or generator. There `state` returns
                 all that is needed to go on in the middle of the experience:
                 `restore` it, and `fit` the same experience.
+            generator_callbacks: Keras callbacks that see the training of the
+                generator, where there is one.
         """
         new = data = self._check_data(experience)
         saved, self._midway = self._midway, {}
@@ -208,7 +212,7 @@ class Learner(inference.Predictor):
         try:
             if self.strategy.keep_data:
                 data = source_lib.join([*self._kept, new])
-            self._learn(data, callbacks)
+            self._learn(data, callbacks, generator_callbacks)
         finally:
             self._course = None
         self.seen[np.unique(data.labels)] = True
@@ -216,11 +220,13 @@ class Learner(inference.Predictor):
         if self.strategy.keep_data:
             self._kept.append(new)
 
-    def _learn(self, data, callbacks):
+    def _learn(self, data, callbacks, generator_callbacks):
         """X_k, Y_k are `data`, and M_k is `memory`."""
         share, memory = self._populate_memory(data)  # lines 6 to 12
         latents = self._train_classifier(data, share, memory, callbacks)
-        self._train_generator(latents, data.labels, memory)  # lines 19 to 22
+        self._train_generator(  # lines 19 to 22
+            latents, data.labels, memory, generator_callbacks
+        )
         if self.strategy.statistics:
             self._update_statistics(data)
 
@@ -482,7 +488,7 @@ class Learner(inference.Predictor):
         states.unpack_generator(self._rng, state["random_state"])
         states.spread(self._classifier_parts(), state)
 
-    def _train_generator(self, latents, labels, memory):
+    def _train_generator(self, latents, labels, memory, callbacks):
         """Only generated replay has a generator; others store patterns."""
         # Of the start: the training that goes on draws its numbers again.
         random_state = states.pack_generator(self._rng)
@@ -494,7 +500,7 @@ class Learner(inference.Predictor):
             self._timed("generator"),
             self._course.training("generator", self.replay.trained, past),
         ):
-            self.replay.update(latents, labels, memory, self._rng)
+            self.replay.update(latents, labels, memory, self._rng, callbacks)
 
     def _update_statistics(self, data):
         """Counts the features of the experience, and sets the head."""

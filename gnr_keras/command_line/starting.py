@@ -90,7 +90,7 @@ def _explain_errors(main, argv):
         logging.set_verbosity(logging.WARNING)
     try:
         return main(argv)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])
         _fail(" ".join([gin_bindings.explain(error), *notes]))

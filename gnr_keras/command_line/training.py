@@ -17,6 +17,7 @@ from gnr_keras import interruption
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
+from gnr_keras import tensorboard
 from gnr_keras.command_line import starting
 from gnr_keras.command_line import training_flags as flags
 
@@ -46,6 +47,8 @@ def main(argv):
         return
     print(f"\n{report.format_table(all_results)}\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
+    if flags.TENSORBOARD.value:
+        print(f"To look at all of it: tensorboard --logdir={output_dir}")
 
 
 def _compare(strategy, output_dir, interrupted):
@@ -63,7 +66,7 @@ def _compare(strategy, output_dir, interrupted):
             runs.parse_seeds(flags.SEEDS.value),
             own_output_dir,
             flags.DATA_DIR.value,
-            functools.partial(progress.ConsoleProgress, sys.stderr),
+            functools.partial(_build_progress, own_output_dir),
             flags.SHARE_DIR.value,
             flags.RESUME.value,
             functools.partial(
@@ -73,6 +76,14 @@ def _compare(strategy, output_dir, interrupted):
             ),
             interrupted,
         )
+
+
+def _build_progress(output_dir, num_runs):
+    console = progress.ConsoleProgress(sys.stderr, num_runs)
+    if not flags.TENSORBOARD.value:
+        return console
+    board = tensorboard.TensorBoardProgress(output_dir)
+    return progress.Several([console, board])
 
 
 def _build_strategy():

@@ -38,6 +38,9 @@ SHARE_DIR = flags.DEFINE_string(
     None,
     "Folder in which runs share their first experience and all latents.",
 )
+TENSORBOARD = flags.DEFINE_bool(
+    "tensorboard", False, "Write what TensorBoard shows, beside the results."
+)
 STRATEGY = flags.DEFINE_enum(
     "strategy",
     "default",

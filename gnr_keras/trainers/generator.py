@@ -74,6 +74,14 @@ class GeneratorTrainer(loop.Trainer):
         growing.inherit(optimizer.variables, self._optimizer.variables)
 
     @property
+    def steps_done(self):
+        return loop.number(self._optimizer.iterations)
+
+    @property
+    def learning_rates(self):
+        return {"learning_rate": loop.number(self._optimizer.learning_rate)}
+
+    @property
     def _variables(self):
         return [*self.generator.variables, *self._optimizer.variables]
 

@@ -32,6 +32,16 @@ class Trainer:
         self._saved = None
 
     @property
+    def steps_done(self):
+        """Steps of all trainings so far, those before a restart included."""
+        raise NotImplementedError
+
+    @property
+    def learning_rates(self):
+        """The learning rates at the moment, by name."""
+        raise NotImplementedError
+
+    @property
     def _variables(self):
         """All that training changes."""
         raise NotImplementedError
@@ -217,6 +227,11 @@ def gather(values, memory_values, current, replay):
     return np.concatenate(
         [values[current], memory_values[replay]], axis=1, dtype=values.dtype
     )
+
+
+def number(variable):
+    """Returns the value of a Keras variable of one number."""
+    return keras.ops.convert_to_numpy(variable).item()
 
 
 def own_slices(strategy, batch_size, *tensors):
