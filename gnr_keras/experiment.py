@@ -76,7 +76,7 @@ class Experiment:
             "generated": generated_replay,
             "random": random_replay,
         }
-        self._evaluate_every = evaluate_every
+        self.evaluate_every = evaluate_every
 
     def run(
         self,
@@ -203,7 +203,7 @@ class Experiment:
 
     def _is_due(self, index, num_experiences):
         done = index + 1
-        return done % self._evaluate_every == 0 or done == num_experiences
+        return done % self.evaluate_every == 0 or done == num_experiences
 
 
 def _check_takes_replay(strategy, run):

@@ -3,10 +3,7 @@
 python scripts/api_page.py --output=docs/api
 """
 
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from absl import flags
 

@@ -3,13 +3,10 @@
 python scripts/draw_objects.py --output=photos --objects=1,2,3,4
 """
 
-import os
 import pathlib
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-import tensorflow as tf
 from absl import flags
+from matplotlib.image import imsave
 
 from gnr_keras.command_line import starting
 from gnr_keras.datasets import drawing
@@ -36,10 +33,10 @@ def main(argv):
             f"{root} is there already. Choose another folder."
         )
     for number in objects:
-        name = drawing.OBJECT_NAMES[number - 1].replace(" ", "_")
+        class_name = drawing.OBJECT_NAMES[number - 1].replace(" ", "_")
         for session in range(1, drawing.NUM_SESSIONS + 1):
             tested = session in embedded.TEST_SESSIONS
-            folder = root / ("test" if tested else "train") / name
+            folder = root / ("test" if tested else "train") / class_name
             folder.mkdir(parents=True, exist_ok=True)
             video = drawing.draw_session(
                 number - 1,
@@ -48,9 +45,9 @@ def main(argv):
                 _IMAGE_SIZE.value,
                 _SEED.value,
             )
-            for frame, image in enumerate(video):
-                path = folder / f"session_{session:02d}_{frame:02d}.png"
-                path.write_bytes(tf.io.encode_png(image).numpy())
+            for index, frame in enumerate(video):
+                name = f"session_{session:02d}_{index:02d}.png"
+                imsave(folder / name, frame)
     print(f"{len(objects)} classes in {root}/train and {root}/test")
 
 

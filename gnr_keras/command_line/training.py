@@ -18,6 +18,8 @@ from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
 from gnr_keras import tensorboard
+from gnr_keras.command_line import colours
+from gnr_keras.command_line import dry_run
 from gnr_keras.command_line import starting
 from gnr_keras.command_line import training_flags as flags
 
@@ -31,6 +33,8 @@ def main(argv):
     starting.check_no_arguments(argv, "; lists take commas")
     if flags.DETERMINISTIC.value:
         tf.config.experimental.enable_op_determinism()
+    if flags.DRY_RUN.value:
+        return _plan()
     stem = pathlib.Path((flags.GIN_FILE.value or ["run"])[0]).stem
     now = datetime.datetime.now()
     output_dir = flags.OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
@@ -45,10 +49,28 @@ def main(argv):
         sys.exit(128 + (interrupted.received or signal.SIGINT))
     if not distribution.is_chief(strategy):
         return
-    print(f"\n{report.format_table(all_results)}\n")
+    table = report.format_table(all_results).splitlines()
+    best = 2 + report.best_run(all_results)  # Below the names, and a line.
+    table[best] = colours.bold(table[best], sys.stdout)
+    print("", *table, "", sep="\n")
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
     if flags.TENSORBOARD.value:
         print(f"To look at all of it: tensorboard --logdir={output_dir}")
+
+
+def _plan():
+    seeds = runs.parse_seeds(flags.SEEDS.value)
+    comparison.check_each_once("run", flags.RUNS.value)
+    comparison.check_each_once("seed", seeds)
+    for block in dry_run.describe_runs(
+        flags.GIN_FILE.value,
+        flags.GIN_BINDINGS.value,
+        gin_folder.find(),
+        flags.RUNS.value,
+        seeds,
+        flags.DATA_DIR.value,
+    ):
+        print(f"{block}\n", flush=True)
 
 
 def _compare(strategy, output_dir, interrupted):

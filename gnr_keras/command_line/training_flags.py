@@ -19,6 +19,9 @@ SEEDS = flags.DEFINE_list("seeds", "0", "Seeds to run each with.")
 DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder of the data sets. Default: that of TFDS."
 )
+DRY_RUN = flags.DEFINE_bool(
+    "dry_run", False, "Print the plan of all runs, and end; writes nothing."
+)
 RESUME = flags.DEFINE_bool(
     "resume", True, "Go on where --output_dir holds some of these runs."
 )
