@@ -56,7 +56,7 @@ def main(argv):
         export.check_new(output)
         run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
         _WRITERS[_FORMAT.value](run.learner, run.class_names, output)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         sys.exit(f"error: {gin_bindings.explain(error)}")
     for path in sorted(pathlib.Path(output).rglob("*")):
