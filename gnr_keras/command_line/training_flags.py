@@ -38,6 +38,11 @@ SHARE_DIR = flags.DEFINE_string(
     None,
     "Folder in which runs share their first experience and all latents.",
 )
+PROFILE = flags.DEFINE_list(
+    "profile",
+    None,
+    "First and last step to trace, such as 50,80; counted from the start.",
+)
 STRATEGY = flags.DEFINE_enum(
     "strategy",
     "default",
