@@ -55,7 +55,12 @@ def fold(model, dtype=None):
             {**config, "dtype": dtype} if dtype else config
         )
 
-    return keras.models.clone_model(model, clone_function=copy)
+    read = [(layer, len(layer._outbound_nodes)) for layer in model.layers]
+    copied = keras.models.clone_model(model, clone_function=copy)
+    # Keras notes who reads a layer, and so would keep every copy alive.
+    for layer, number in read:
+        del layer._outbound_nodes[number:]
+    return copied
 
 
 class FoldedConvolution(keras.layers.Layer):

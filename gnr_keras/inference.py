@@ -35,12 +35,21 @@ class Predictor:
         predict_among: "seen" or "all" classes.
         batch_size: images in a batch.
         store: `gnr_keras.storage.ArrayStore` that latents go to.
+        dtype: see `Inference`.
     """
 
     # Whether the front will not move any more.
     _front_stands = False
 
-    def __init__(self, model, latent_layer, predict_among, batch_size, store):
+    def __init__(
+        self,
+        model,
+        latent_layer,
+        predict_among,
+        batch_size,
+        store,
+        dtype=None,
+    ):
         if predict_among not in ("seen", "all"):
             raise ValueError(
                 '`predict_among` must be "seen" or "all". Received: '
@@ -55,7 +64,7 @@ class Predictor:
         self.seconds = defaultdict(float)
         self._latent_layer = latent_layer
         self._inference = Inference(
-            self.front, self.back, batch_size, store, self._timed
+            self.front, self.back, batch_size, store, self._timed, dtype
         )
 
     def evaluate(self, data):
@@ -171,11 +180,13 @@ class Inference:
         batch_size: patterns in a batch at the most.
         store: `gnr_keras.storage.ArrayStore` that latents go to.
         timed: context manager, given the name of what it takes the time of.
+        dtype: dtype policy of what lies between, see `folding.fold`.
     """
 
-    def __init__(self, front, back, batch_size, store, timed):
+    def __init__(self, front, back, batch_size, store, timed, dtype=None):
         self._front = front
-        self._folded_front = folding.fold(front)
+        self._dtype = dtype
+        self._folded_front = folding.fold(front, dtype)
         self._front_batch = _fitting(batch_size, front)
         self._batch_size = batch_size
         self._store = store
@@ -191,7 +202,7 @@ class Inference:
 
     def replace_back(self, back):
         """Goes on with another back, such as one of more classes."""
-        self._folded_back = folding.fold(back)
+        self._folded_back = folding.fold(back, self._dtype)
         self._back_batch = _fitting(self._batch_size, back)
         self._predict = tf.function(
             self._classify,
