@@ -193,6 +193,8 @@ def run_cell(
                 experiment, arguments, folder, checkpoints, interruption, config
             )
     report.write_results(output_dir, results, operative, config)
+    if progress is not None:
+        progress.on_run_end(results, operative)
     return results
 
 

@@ -76,6 +76,11 @@ def load_run(folder, data_dir=None):
 class LearnedRun:
     """A learner that has learned, with the names of its classes.
 
+    Args:
+        learner: the `Learner`.
+        about: what its checkpoint says of the run, as a dict.
+        config: the bindings that it was built with, as gin text.
+
     Attributes:
         learner: the `Learner`.
         class_names: names of its classes, in the order of their numbers.

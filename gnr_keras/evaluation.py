@@ -16,11 +16,14 @@ class Evaluation:
             included (CORe50's protocol).
         accuracy_growing: over the patterns of the classes seen so far.
         accuracy_by_class: for each class; NaN where the test set has none.
+        confusion: patterns of each class (rows) by the class predicted
+            (columns).
     """
 
     accuracy_whole: float
     accuracy_growing: float
     accuracy_by_class: np.ndarray
+    confusion: np.ndarray | None = None
 
     @classmethod
     def from_predictions(cls, labels, predictions, seen):
@@ -33,12 +36,15 @@ class Evaluation:
         """
         right = labels == predictions
         known = seen[labels]
-        count = np.bincount(labels, minlength=len(seen))
-        hits = np.bincount(labels[right], minlength=len(seen))
-        by_class = np.full(len(seen), np.nan)
-        np.divide(hits, count, out=by_class, where=count > 0)
+        size = len(seen)
+        confusion = np.bincount(
+            labels.astype(np.int64) * size + predictions, minlength=size**2
+        ).reshape(size, size)
+        count = confusion.sum(axis=1)
+        by_class = np.full(size, np.nan)
+        np.divide(confusion.diagonal(), count, out=by_class, where=count > 0)
         growing = float(right[known].mean()) if known.any() else float("nan")
-        return cls(float(right.mean()), growing, by_class)
+        return cls(float(right.mean()), growing, by_class, confusion)
 
 
 def average_accuracy(accuracies):
@@ -137,19 +143,25 @@ def _old_classes(matrix, first_evaluation):
 def _stack(kind, rows):
     """Fields of dataclasses as arrays, one row each."""
     return {
-        f"{kind.__name__}/{field.name}": np.stack(
-            [getattr(row, field.name) for row in rows]
+        f"{kind.__name__}/{name}": np.stack(
+            [getattr(row, name) for row in rows]
         )
-        for field in dataclasses.fields(kind)
+        for name in _saved_fields(kind)
     }
 
 
 def _unstack(kind, state):
     """The fields of each row, where `_stack` made any."""
-    names = [f"{kind.__name__}/{f.name}" for f in dataclasses.fields(kind)]
+    names = [f"{kind.__name__}/{name}" for name in _saved_fields(kind)]
     if names[0] not in state:
         return []
     return list(zip(*(state[name] for name in names), strict=True))
+
+
+def _saved_fields(kind):
+    # Of confusion matrices, a history knows the latest alone.
+    names = (field.name for field in dataclasses.fields(kind))
+    return [name for name in names if name != "confusion"]
 
 
 class History:
@@ -158,6 +170,18 @@ class History:
     Args:
         stream: the `Stream` that is learned.
         predict_among: "seen" or "all", as the learner predicts.
+
+    Attributes:
+        evaluated_after: positions of the experiences that were followed by an
+            evaluation.
+        evaluations: these, as `Evaluation`s without their confusion matrix.
+        confusion: that of the latest; `None` where a checkpoint was restored
+            since.
+        replay_accuracies: with each evaluation, see
+            `Learner.replay_accuracy`.
+        qualities: likewise, the `Quality` of the generator or `None`.
+        class_names: names of the classes.
+        class_order: the classes in the order in which they appear.
     """
 
     def __init__(self, stream, predict_among):
@@ -167,10 +191,13 @@ class History:
         self._first_experience = np.full(stream.num_classes, -1)
         for experience in reversed(stream):
             self._first_experience[experience.classes] = experience.index
+        self.class_names = list(stream.class_names)
+        self.class_order = np.argsort(self._first_experience, kind="stable")
         self.evaluated_after = []
         self.evaluations = []
-        self._replay_accuracy = []
-        self._quality = []
+        self.confusion = None
+        self.replay_accuracies = []
+        self.qualities = []
 
     def add(
         self, experience_index, evaluation, replay_accuracy=None, quality=None
@@ -185,20 +212,21 @@ class History:
                 there is one.
         """
         self.evaluated_after.append(int(experience_index))
-        self.evaluations.append(evaluation)
-        self._replay_accuracy.append(replay_accuracy)
-        self._quality.append(quality)
+        self.confusion = evaluation.confusion
+        self.evaluations.append(dataclasses.replace(evaluation, confusion=None))
+        self.replay_accuracies.append(replay_accuracy)
+        self.qualities.append(quality)
 
     def state(self):
         """Returns the evaluations so far, as arrays by name."""
         state = {
             "evaluated_after": np.array(self.evaluated_after, int),
-            "replay_accuracy": np.array(self._replay_accuracy, float),
+            "replay_accuracy": np.array(self.replay_accuracies, float),
         }
         if self.evaluations:
             state |= _stack(Evaluation, self.evaluations)
-        if self.evaluations and None not in self._quality:
-            state |= _stack(Quality, self._quality)
+        if self.evaluations and None not in self.qualities:
+            state |= _stack(Quality, self.qualities)
         return state
 
     def restore(self, state):
@@ -209,12 +237,12 @@ class History:
             Evaluation(float(whole), float(growing), by_class)
             for whole, growing, by_class in _unstack(Evaluation, state)
         ]
-        self._replay_accuracy = [
+        self.replay_accuracies = [
             None if np.isnan(value) else value
             for value in state["replay_accuracy"].tolist()
         ]
-        self._quality = [Quality(*row) for row in _unstack(Quality, state)]
-        self._quality = self._quality or [None] * count
+        self.qualities = [Quality(*row) for row in _unstack(Quality, state)]
+        self.qualities = self.qualities or [None] * count
 
     def summary(self):
         """Returns the figures of `results.json`, `None` where undefined."""
@@ -231,7 +259,7 @@ class History:
             "accuracy_matrix": self._rows(matrix),
             "accuracy_whole": whole,
             "accuracy_growing": growing,
-            "replay_accuracy": self._replay_accuracy,
+            "replay_accuracy": self.replay_accuracies,
             "generator_quality": self._quality_rows(),
             "final_accuracy": whole[-1],
             "average_accuracy": average_accuracy(whole),
@@ -243,9 +271,9 @@ class History:
         }
 
     def _quality_rows(self):
-        if any(quality is None for quality in self._quality):
+        if any(quality is None for quality in self.qualities):
             return None
-        fields = _stack(Quality, self._quality)
+        fields = _stack(Quality, self.qualities)
         return {
             name.removeprefix("Quality/"): self._rows(values.round(4))
             for name, values in fields.items()

@@ -76,7 +76,7 @@ class Experiment:
             "generated": generated_replay,
             "random": random_replay,
         }
-        self._evaluate_every = evaluate_every
+        self.evaluate_every = evaluate_every
 
     def run(
         self,
@@ -126,11 +126,16 @@ class Experiment:
             checkpoints, interruption, learner, parts, stream, about, start
         )
         learned = saving.take_up()
-        progress.on_run_begin(run.name, seed, len(stream), learned)
+        progress.on_run_begin(run.name, seed, len(stream), learned, learner)
         with saving.put_off():
             for experience in stream[learned:]:
                 with saving.experience() as on_steps:
-                    learner.fit(experience, [progress.callback()], on_steps)
+                    learner.fit(
+                        experience,
+                        progress.callbacks(),
+                        on_steps,
+                        progress.generator_callbacks(),
+                    )
                     if self._is_due(experience.index, len(stream)):
                         history.add(
                             experience.index,
@@ -138,7 +143,8 @@ class Experiment:
                             learner.replay_accuracy(),
                             _measure_generator(meter, learner),
                         )
-                progress.on_experience_end(experience.index, history)
+                    # Before it is saved, and not learned again.
+                    progress.on_experience_end(experience.index, history)
         seconds = saving.seconds()
         return {
             "run": run.name,
@@ -197,7 +203,7 @@ class Experiment:
 
     def _is_due(self, index, num_experiences):
         done = index + 1
-        return done % self._evaluate_every == 0 or done == num_experiences
+        return done % self.evaluate_every == 0 or done == num_experiences
 
 
 def _check_takes_replay(strategy, run):

@@ -384,7 +384,9 @@ def _is_bound(scope, name, text):
 
 
 def _find(name, gin_dir):
-    for path in (pathlib.Path(name), gin_dir / name):
+    # Where the package is installed, its folder has another name than `gin`.
+    own = gin_dir / str(name).removeprefix("gin/")
+    for path in (pathlib.Path(name), gin_dir / name, own):
         if path.is_file():
             try:
                 path.read_text(encoding="utf-8")

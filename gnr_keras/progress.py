@@ -15,15 +15,59 @@ class Progress:
     def on_data(self, done, total):
         """`done` of `total` parts of the data set are drawn."""
 
-    def on_run_begin(self, run, seed, num_experiences, learned=0):
+    def on_run_begin(self, run, seed, num_experiences, learned, learner):
         """A run starts, or goes on after `learned` experiences."""
 
-    def callback(self):
-        """Returns a Keras callback for one training of the classifier."""
-        return keras.callbacks.Callback()
+    def callbacks(self):
+        """Returns Keras callbacks for one training of the classifier."""
+        return []
+
+    def generator_callbacks(self):
+        """Returns Keras callbacks for one training of the generator."""
+        return []
 
     def on_experience_end(self, index, history):
         """Experience `index` is learned and, where due, evaluated."""
+
+    def on_run_end(self, results, config):
+        """A run is over; `config` is its operative config, as gin text."""
+
+
+class Several(Progress):
+    """Tells each of several what happens.
+
+    Args:
+        members: the `Progress`es that are told.
+    """
+
+    def __init__(self, members):
+        self._members = list(members)
+
+    def on_data(self, done, total):
+        for member in self._members:
+            member.on_data(done, total)
+
+    def on_run_begin(self, run, seed, num_experiences, learned, learner):
+        for member in self._members:
+            member.on_run_begin(run, seed, num_experiences, learned, learner)
+
+    def callbacks(self):
+        return [c for member in self._members for c in member.callbacks()]
+
+    def generator_callbacks(self):
+        return [
+            callback
+            for member in self._members
+            for callback in member.generator_callbacks()
+        ]
+
+    def on_experience_end(self, index, history):
+        for member in self._members:
+            member.on_experience_end(index, history)
+
+    def on_run_end(self, results, config):
+        for member in self._members:
+            member.on_run_end(results, config)
 
 
 class ConsoleProgress(Progress):
@@ -47,7 +91,7 @@ class ConsoleProgress(Progress):
         if done == total:
             self._end_line()
 
-    def on_run_begin(self, run, seed, num_experiences, learned=0):
+    def on_run_begin(self, run, seed, num_experiences, learned, learner):
         self._runs_begun += 1
         self._title = f"{run} seed {seed}"
         self._num_experiences = num_experiences
@@ -60,10 +104,11 @@ class ConsoleProgress(Progress):
             self._write(f"{self._title} | goes on after experience {learned}")
             self._end_line()
 
-    def callback(self):
-        return _EpochCallback(self)
+    def callbacks(self):
+        return [_EpochCallback(self)]
 
     def on_epoch(self, epoch, epochs, loss):
+        """Epoch `epoch` of `epochs`, counted from 1, is over."""
         self._training = f"epoch {epoch}/{epochs} | loss {loss:.4f}"
         if self._live:
             self._write(self._line())

@@ -239,6 +239,15 @@ def format_table(all_results):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def best_run(all_results):
+    """Returns the row of the table with the highest final accuracy."""
+    means = [
+        np.mean([results["final_accuracy"] for results in group])
+        for group in _by_run(all_results).values()
+    ]
+    return int(np.argmax(means))
+
+
 def plot_accuracy(all_results):
     """Draws accuracy over experiences, one curve per run.
 

@@ -49,6 +49,8 @@ class Strategy:
             experience trains then; at the end of each, the statistics count
             it and give the rows of the head, which needs a bias. `None` for
             a head that is trained.
+        name: for people who compare strategies; the functions of this module
+            give theirs.
     """
 
     replay: Replay = dataclasses.field(default_factory=NoReplay)
@@ -61,6 +63,7 @@ class Strategy:
     block_features: bool = False
     keep_data: bool = False
     statistics: statistics_lib.ClassMeans | None = None
+    name: str = "own"
 
     def __post_init__(self):
         if not isinstance(self.replay, Replay):
@@ -125,6 +128,7 @@ def er(replay=None, replay_sign="negative", mask="current", train_front=False):
         replay=replay or NoReplay(),
         objective=objectives.CrossEntropy(_mask(mask, replay_sign)),
         train_front=train_front,
+        name="er",
     )
 
 
@@ -163,6 +167,7 @@ def lwf(
             mask_distillation,
         ),
         train_front=train_front,
+        name="lwf",
     )
 
 
@@ -181,6 +186,7 @@ def ar1(protection, consolidation=CWRConsolidation, train_front=True):
         consolidation=consolidation(),
         protection=protection,
         train_front=train_front,
+        name="ar1",
     )
 
 
@@ -205,6 +211,7 @@ def ar1free(
         replay=replay or NoReplay(),
         consolidation=consolidation(replay_sign=replay_sign),
         block_features=block_features,
+        name="ar1free",
     )
 
 
@@ -215,7 +222,7 @@ def ncm():
     a closed form, see `gnr_keras.statistics.ClassMeans`. No data are stored,
     and nothing has to be tuned. The learner must have `head_bias=True`.
     """
-    return Strategy(statistics=statistics_lib.ClassMeans())
+    return Strategy(statistics=statistics_lib.ClassMeans(), name="ncm")
 
 
 def slda(shrinkage=1e-4):
@@ -224,7 +231,8 @@ def slda(shrinkage=1e-4):
     Args:
         shrinkage: see `gnr_keras.statistics.LinearDiscriminant`.
     """
-    return Strategy(statistics=statistics_lib.LinearDiscriminant(shrinkage))
+    statistics = statistics_lib.LinearDiscriminant(shrinkage)
+    return Strategy(statistics=statistics, name="slda")
 
 
 def cumulative(train_front=True):
@@ -233,7 +241,7 @@ def cumulative(train_front=True):
     Args:
         train_front: see `Strategy`.
     """
-    return Strategy(train_front=train_front, keep_data=True)
+    return Strategy(train_front=train_front, keep_data=True, name="cumulative")
 
 
 def _check_builder(name, builder):

@@ -96,10 +96,12 @@ class Stream(Sequence):
 
     @property
     def num_classes(self):
+        """Number of classes of all experiences."""
         return self.train.num_classes
 
     @property
     def class_names(self):
+        """Names of the classes, in the order of their numbers."""
         return self.train.class_names
 
     @property
@@ -109,6 +111,7 @@ class Stream(Sequence):
 
     @property
     def image_shape(self):
+        """Height, width and channels of the images."""
         return self.train.image_shape
 
 

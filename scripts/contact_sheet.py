@@ -1,13 +1,13 @@
 """Draws one picture of all embedded objects and of the motion in a session.
 
-Example: `python scripts/contact_sheet.py --output=objects.png`
+python scripts/contact_sheet.py --output=objects.png
 """
 
 import numpy as np
-from absl import app
 from absl import flags
 from matplotlib import figure
 
+from gnr_keras.command_line import starting
 from gnr_keras.datasets import drawing
 
 FLAGS = flags.FLAGS
@@ -70,4 +70,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

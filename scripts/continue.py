@@ -1,23 +1,15 @@
 """Goes on with a finished run: more images, also of classes that are new.
 
-python scripts/continue.py --run_dir=runs/quickstart/NR-GD/seed_0 \
-    --images=new_photos --output_dir=runs/next_month
+    python scripts/continue.py --run_dir=runs/quickstart/NR-GD/seed_0 \\
+        --images=new_photos --output_dir=runs/next_month
 """
 
-import os
-import sys
-import warnings
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 import numpy as np
-from absl import app
 from absl import flags
-from absl import logging
 
 from gnr_keras import continuing
-from gnr_keras import gin_bindings
 from gnr_keras import report
+from gnr_keras.command_line import starting
 
 _RUN_DIR = flags.DEFINE_string(
     "run_dir",
@@ -40,24 +32,17 @@ _DATA_DIR = flags.DEFINE_string(
 
 
 def main(argv):
-    # For people, who need no line of code.
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     output_dir = _OUTPUT_DIR.value
-    try:
-        # What is wrong with the folder shows now, not after the training.
-        continuing.check_new(output_dir)
-        with report.output_folder(output_dir):
-            run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
-            known = len(run.class_names)
-            train, test = run.open_images(_IMAGES.value, _TEST_FRACTION.value)
-            run.learn(train)
-            run.save(output_dir)
-        accuracies = run.learner.evaluate(test).accuracy_by_class
-    except (ValueError, TypeError, OSError) as error:
-        logging.debug("The error came from here:", exc_info=True)
-        sys.exit(f"error: {gin_bindings.explain(error)}")
+    # What is wrong with the folder shows now, not after the training.
+    continuing.check_new(output_dir)
+    with report.output_folder(output_dir):
+        run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
+        known = len(run.class_names)
+        train, test = run.open_images(_IMAGES.value, _TEST_FRACTION.value)
+        run.learn(train)
+        run.save(output_dir)
+    accuracies = run.learner.evaluate(test).accuracy_by_class
     for number in np.unique(test.labels):
         kind = "new" if number >= known else "known"
         print(f"{run.class_names[number]} ({kind}): {accuracies[number]:.1%}")
@@ -65,4 +50,4 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

@@ -3,25 +3,21 @@
 python scripts/gin_page.py --output=docs/gin.md
 """
 
-import os
 import pathlib
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-from absl import app
 from absl import flags
 
+from gnr_keras import gin_folder
 from gnr_keras import gin_reference
-
-_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
+from gnr_keras.command_line import starting
 
 _OUTPUT = flags.DEFINE_string("output", "docs/gin.md", "The page to write.")
 
 
 def main(_):
-    page = gin_reference.make_page(_GIN_DIR)
+    page = gin_reference.make_page(gin_folder.find())
     pathlib.Path(_OUTPUT.value).write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

@@ -10,10 +10,10 @@ for CORe50.
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import app
 from absl import flags
 
 from gnr_keras import backbones
+from gnr_keras.command_line import starting
 from gnr_keras.datasets import drawing
 
 _OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)
@@ -69,4 +69,4 @@ def main(_):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

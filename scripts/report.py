@@ -17,37 +17,21 @@ Single runs:
 Beside <name>.html lie <name>.md, its tables, and <name>.png, its curves.
 """
 
-import os
-import pathlib
-import shlex
-import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-from absl import app
 from absl import flags
-from absl import logging
 
+from gnr_keras import gin_folder
+from gnr_keras.command_line import starting
 from gnr_keras.html_report import writing
-
-_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
 
 _OUTPUT = flags.DEFINE_string("output", "report.html", "The page to write.")
 
 
 def main(argv):
-    try:
-        written = writing.write_report(
-            argv[1:],
-            _OUTPUT.value,
-            _GIN_DIR,
-            shlex.join(["python", *sys.argv]),
-        )
-    except (ValueError, OSError) as error:
-        logging.debug("The error came from here:", exc_info=True)
-        sys.exit(f"error: {error}")
+    written = writing.write_report(
+        argv[1:], _OUTPUT.value, gin_folder.find(), starting.command_line()
+    )
     print("Written:", ", ".join(map(str, written)))
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

@@ -1,29 +1,26 @@
-"""Makes the tables and figures of the paper, and others; --list names them.
+"""Makes the tables and figures of the paper, and others.
 
-python scripts/reproduce.py --item=figure3 --stream=embedded --quick
+What there is; one figure, with nothing to download; pages of finished runs:
+
+    python scripts/reproduce.py --list
+    python scripts/reproduce.py --item=figure3 --stream=embedded --quick
+    python scripts/reproduce.py --item=claims --stream=photographs \\
+        --report_only --output_dir=docs/results
 """
 
 import functools
-import os
-import pathlib
-import shlex
 import sys
-import warnings
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-from absl import app
 from absl import flags
-from absl import logging
 
-from gnr_keras import gin_bindings
+from gnr_keras import gin_folder
 from gnr_keras import progress
 from gnr_keras import runs
+from gnr_keras.command_line import starting
 from gnr_keras.reproduction import benchmarks
 from gnr_keras.reproduction import items
 from gnr_keras.reproduction import running
 
-GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
 STREAMS = benchmarks.STREAMS
 FLAGS = flags.FLAGS
 flags.DEFINE_bool("list", False, "Only name the items.")
@@ -44,47 +41,39 @@ flags.DEFINE_multi_string("gin_bindings", [], "For all runs; repeatable.")
 
 
 def main(argv):
-    # For people, who need no line of code.
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}; repeat --item=<name>.")
+    starting.check_no_arguments(argv, "; repeat --item=<name>")
     stream = STREAMS[FLAGS.stream]
     if FLAGS.list:
         return print(items.describe(stream))
     if FLAGS.quick and FLAGS["seeds"].present:
-        sys.exit("error: --quick is --seeds=0; expected one of both.")
+        raise ValueError("--quick is --seeds=0; expected one of both.")
     output_dir = FLAGS.output_dir or f"runs/reproduce_{FLAGS.stream}"
-    try:
-        cells = running.Cells(
-            stream,
-            GIN_DIR,
-            output_dir,
-            FLAGS.gin_bindings,
-            FLAGS.data_dir,
-            FLAGS.share_dir,
+    cells = running.Cells(
+        stream,
+        gin_folder.find(),
+        output_dir,
+        FLAGS.gin_bindings,
+        FLAGS.data_dir,
+        FLAGS.share_dir,
+    )
+    what = (
+        items.find_items(FLAGS.item),
+        cells,
+        [0] if FLAGS.quick else runs.parse_seeds(FLAGS.seeds),
+        starting.command_line(),
+    )
+    if FLAGS.report_only:
+        pages = running.report_finished(*what)
+    else:
+        pages = running.reproduce(
+            *what,
+            functools.partial(progress.ConsoleProgress, sys.stderr),
+            functools.partial(print, file=sys.stderr, flush=True),
+            FLAGS.jobs,
         )
-        what = (
-            items.find_items(FLAGS.item),
-            cells,
-            [0] if FLAGS.quick else runs.parse_seeds(FLAGS.seeds),
-            shlex.join(["python", *sys.argv]),
-        )
-        if FLAGS.report_only:
-            pages = running.report_finished(*what)
-        else:
-            pages = running.reproduce(
-                *what,
-                functools.partial(progress.ConsoleProgress, sys.stderr),
-                functools.partial(print, file=sys.stderr, flush=True),
-                FLAGS.jobs,
-            )
-        for page in pages:
-            print(page, flush=True)
-    except (ValueError, TypeError, OSError) as error:
-        logging.debug("The error came from here:", exc_info=True)
-        notes = getattr(error, "__notes__", [])
-        sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
+    for page in pages:
+        print(page, flush=True)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

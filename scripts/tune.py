@@ -4,23 +4,15 @@ python scripts/tune.py --gin_file=fruits360_nc.gin --data_dir=<folder>
 """
 
 import functools
-import os
-import pathlib
 import shlex
 import sys
-import warnings
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-from absl import app
 from absl import flags
-from absl import logging
 
-from gnr_keras import gin_bindings
+from gnr_keras import gin_folder
 from gnr_keras import progress
+from gnr_keras.command_line import starting
 from gnr_keras.reproduction import tuning
-
-_GIN_DIR = pathlib.Path(__file__).resolve().parent.parent / "gin"
 
 _GIN_FILE = flags.DEFINE_string(
     "gin_file", None, f"One of {', '.join(tuning.PLANS)}.", required=True
@@ -44,31 +36,23 @@ _REPORT_ONLY = flags.DEFINE_bool(
 
 
 def main(argv):
-    # For people, who need no line of code.
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}; lists take commas.")
-    try:
-        trials = tuning.Trials(
-            tuning.find_plan(_GIN_FILE.value),
-            _GIN_DIR,
-            _OUTPUT_DIR.value,
-            _DATA_DIR.value,
-            _CACHE_DIR.value,
+    starting.check_no_arguments(argv, "; lists take commas")
+    trials = tuning.Trials(
+        tuning.find_plan(_GIN_FILE.value),
+        gin_folder.find(),
+        _OUTPUT_DIR.value,
+        _DATA_DIR.value,
+        _CACHE_DIR.value,
+    )
+    if not _REPORT_ONLY.value:
+        tuning.tune(
+            trials,
+            _RUNS.value,
+            functools.partial(progress.ConsoleProgress, sys.stderr),
+            functools.partial(print, file=sys.stderr, flush=True),
+            _JOBS.value,
         )
-        if not _REPORT_ONLY.value:
-            tuning.tune(
-                trials,
-                _RUNS.value,
-                functools.partial(progress.ConsoleProgress, sys.stderr),
-                functools.partial(print, file=sys.stderr, flush=True),
-                _JOBS.value,
-            )
-        print(tuning.write_page(trials, _command(trials.plan)))
-    except (ValueError, TypeError, OSError) as error:
-        logging.debug("The error came from here:", exc_info=True)
-        notes = getattr(error, "__notes__", [])
-        sys.exit(" ".join([f"error: {gin_bindings.explain(error)}", *notes]))
+    print(tuning.write_page(trials, _command(trials.plan)))
 
 
 def _command(plan):
@@ -82,4 +66,4 @@ def _command(plan):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

@@ -8,8 +8,9 @@ import signal
 import sys
 import warnings
 
-from absl import app
 from absl.testing import flagsaver
+
+from gnr_keras.command_line import starting
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -40,7 +41,9 @@ def train(*arguments):
             contextlib.redirect_stderr(shown),
             contextlib.redirect_stdout(shown),
         ):
-            app.run(script.main, ["scripts/train.py", *map(str, arguments)])
+            starting.run(
+                script.main, ["scripts/train.py", *map(str, arguments)]
+            )
     except SystemExit as error:
         if not error.code:
             return None

@@ -24,6 +24,12 @@ def test_accuracies_from_predictions():
     assert result.accuracy_whole == pytest.approx(4 / 6)
     assert result.accuracy_growing == pytest.approx(3 / 5)
     np.testing.assert_allclose(result.accuracy_by_class, [1 / 2, 2 / 3, 1, NAN])
+    assert result.confusion.tolist() == [
+        [1, 1, 0, 0],
+        [1, 2, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 0],
+    ]
 
 
 def test_growing_accuracy_is_undefined_without_patterns_of_seen_classes():

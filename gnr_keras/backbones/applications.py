@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from gnr_keras import cloning
+from gnr_keras import dry
 from gnr_keras import layers
 from gnr_keras.backbones import weights as weights_lib
 
@@ -62,7 +63,7 @@ def application(name, input_shape, weights="imagenet", data_dir=None):
             weights=weights,
         )
 
-    if weights == "imagenet":
+    if weights == "imagenet" and not dry.is_on():
         network = weights_lib.fetch(lambda: build_backbone("imagenet"))
     else:
         network = build_backbone(None)

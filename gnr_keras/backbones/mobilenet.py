@@ -4,6 +4,7 @@ import pathlib
 
 import keras
 
+from gnr_keras import dry
 from gnr_keras.backbones import surgery
 from gnr_keras.backbones import weights as weights_lib
 
@@ -55,7 +56,7 @@ def mobilenet_v1(
     """
     input_shape = tuple(input_shape)
     pretrained = None
-    if weights == "imagenet":
+    if weights == "imagenet" and not dry.is_on():
         height, width, channels = input_shape
         published = height == width and height in _PUBLISHED_SIZES
         shape = (*[height if published else 224] * 2, channels)

@@ -8,6 +8,8 @@ import zipfile
 
 import tensorflow_datasets as tfds
 
+from gnr_keras import dry
+
 _TIMEOUT = 30  # seconds
 
 
@@ -67,6 +69,7 @@ def get(archive, holds, data_dir, advice, manager=None):
     found = extracted(holds, data_dir)
     if found:
         return found
+    dry.check_off(archive)
     is_here = isinstance(archive, os.PathLike)
     manager = manager or tfds.download.DownloadManager(
         download_dir=pathlib.Path(data_dir) / "downloads",

@@ -8,6 +8,7 @@ import uuid
 import numpy as np
 
 from gnr_keras import checks
+from gnr_keras import dry
 from gnr_keras import storage
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
@@ -54,6 +55,9 @@ def embedded_objects(
         image_size,
         3,
     )
+    if dry.is_on() and not path.exists():
+        # A plan asks how many there are, and not what they show.
+        return _split(np.zeros(shape, np.uint8))
     try:
         if not path.exists():
             _draw(path, shape, seed, progress)
@@ -73,10 +77,12 @@ def embedded_objects(
             f"{path} is not a whole file of drawn frames ({error}). Delete it; "
             "it will be drawn again."
         ) from error
-    frames = frames.reshape(-1, *shape[-3:])
-    objects, sessions, _ = np.indices(
-        (drawing.NUM_OBJECTS, drawing.NUM_SESSIONS, frames_per_session)
-    ).reshape(3, -1)
+    return _split(frames)
+
+
+def _split(frames):
+    objects, sessions, _ = np.indices(frames.shape[:3]).reshape(3, -1)
+    frames = frames.reshape(-1, *frames.shape[-3:])
     sessions = sessions + 1
     everything = ArraySource(frames, objects, sessions, drawing.OBJECT_NAMES)
     is_test = np.isin(sessions, TEST_SESSIONS)

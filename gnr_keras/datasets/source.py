@@ -80,6 +80,7 @@ class Source(abc.ABC):
 
     @property
     def num_classes(self):
+        """Number of classes, those that have no pattern included."""
         return len(self.class_names)
 
     @abc.abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from gnr_keras import dry
 from gnr_keras import storage
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.encoded import EncodedSource
@@ -130,6 +131,8 @@ def _builder(name, folder):
     except Exception as error:  # Such as an unknown version or config.
         raise ValueError(f"{name!r} cannot be opened: {error}") from error
     _features(builder.info)
+    if not builder.is_prepared():
+        dry.check_off(f"{name} in {folder}")
     try:
         builder.download_and_prepare()
     except Exception as error:  # They come from many libraries.
@@ -223,7 +226,7 @@ def _read_numbers(records, builder, split, label, progress):
         if progress:
             progress(stop, len(records))
     numbers = {key: np.concatenate(part) for key, part in parts.items()}
-    if folder.is_dir() and os.access(folder, os.W_OK):
+    if os.access(folder, os.W_OK) and not dry.is_on():
         # Each process writes a file of its own, and the last one stays.
         temporary = cache.with_suffix(f".{os.getpid()}.tmp.npz")
         np.savez_compressed(temporary, **numbers)

@@ -74,7 +74,21 @@ class ClassifierTrainer(compiled.CompiledSteps):
             model: classifier with the layers of the present one below its
                 head, see `gnr_keras.growing.grow_head`.
         """
+        steps_done = self.steps_done
         self._prepare(model)
+        self._head_optimizer.iterations.assign(steps_done)
+
+    @property
+    def steps_done(self):
+        return loop.number(self._head_optimizer.iterations)
+
+    @property
+    def learning_rates(self):
+        features, head = self.feature_optimizer, self._head_optimizer
+        return {
+            "learning_rate_features": loop.number(features.learning_rate),
+            "learning_rate_head": loop.number(head.learning_rate),
+        }
 
     @property
     def _variables(self):
@@ -82,6 +96,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             *self.model.variables,
             *self.feature_optimizer.variables,
             *self._head_optimizer.variables,
+            *(self._scaling.variables if self._scaling else ()),
         ]
 
     def fit_images(self, data, phase, rng, callbacks=(), past_classes=()):

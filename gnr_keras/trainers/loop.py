@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from gnr_keras import checks
 from gnr_keras import guards
+from gnr_keras import profiling
 from gnr_keras import states
 
 
@@ -30,6 +31,16 @@ class Trainer:
         self.position = Position()
         self._strategy = strategy_for(batch_size)
         self._saved = None
+
+    @property
+    def steps_done(self):
+        """Steps of all trainings so far, those before a restart included."""
+        raise NotImplementedError
+
+    @property
+    def learning_rates(self):
+        """The learning rates at the moment, by name."""
+        raise NotImplementedError
 
     @property
     def _variables(self):
@@ -167,7 +178,11 @@ def run_loop(
     """
     position = position or Position()
     callbacks = keras.callbacks.CallbackList(
-        list(callbacks), model=model, epochs=epochs, steps=steps, verbose=0
+        [*callbacks, *profiling.callbacks(steps, steps_per_call)],
+        model=model,
+        epochs=epochs,
+        steps=steps,
+        verbose=0,
     )
     model.stop_training = False
     callbacks.on_train_begin()
@@ -217,6 +232,11 @@ def gather(values, memory_values, current, replay):
     return np.concatenate(
         [values[current], memory_values[replay]], axis=1, dtype=values.dtype
     )
+
+
+def number(variable):
+    """Returns the value of a Keras variable of one number."""
+    return keras.ops.convert_to_numpy(variable).item()
 
 
 def own_slices(strategy, batch_size, *tensors):

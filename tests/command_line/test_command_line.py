@@ -1,0 +1,177 @@
+"""Tests of what all commands share, and of the trainer's --dry_run."""
+
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+import test_train_script
+
+from gnr_keras import quiet
+from gnr_keras.command_line import colours
+from gnr_keras.command_line import starting
+
+ROOT = pathlib.Path(__file__).parents[2]
+SCRIPTS = sorted(path.stem for path in (ROOT / "scripts").glob("*.py"))
+# TensorFlow is loaded once; what a script defines ends with its process.
+HELP = """
+import os, runpy, sys
+import gnr_keras.gin_bindings
+for script in sys.argv[1:]:
+    sys.stdout.flush()
+    process = os.fork()
+    if not process:
+        sys.argv = [script, "--help"]
+        runpy.run_path(script, run_name="__main__")
+    status = os.waitpid(process, 0)[1]
+    print(f"=== {os.waitstatus_to_exitcode(status)}")
+"""
+
+
+def run(*command, cwd=ROOT):
+    # As a user's: what is quiet is so by the command itself.
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        ),
+    }
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    return subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_help_of_every_script_shows_examples_and_its_flags():
+    paths = [f"scripts/{name}.py" for name in SCRIPTS]
+    result = run("-c", HELP, *paths)
+    assert result.returncode == 0, result.stderr[-3000:]
+    *pages, rest = result.stdout.split("=== 0\n")
+    assert not rest and len(pages) == len(SCRIPTS)
+    for path, page in zip(paths, pages, strict=True):
+        about, _, flags = page.partition("\nFlags:\n")
+        assert f"python {path}" in about
+        assert flags.startswith("  --")
+        # Nor those of absl or TensorFlow Datasets.
+        assert "logtostderr" not in flags
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    """The trainer as a module, far from the checkout."""
+    folder = tmp_path_factory.mktemp("plan")
+    bindings = [f"--gin_bindings={b}" for b in test_train_script.TINY]
+    result = run(
+        *("-m", "gnr_keras", "--gin_file=quickstart.gin", "--dry_run"),
+        *("--runs=none,NR-GD", "--seeds=0,1", "--data_dir=data"),
+        *bindings,
+        cwd=folder,
+    )
+    return folder, result
+
+
+def test_a_dry_run_prints_the_plan(plan):
+    """50 classes, 8 sessions of one frame each; 10 classes, then 20 twice."""
+    _, result = plan
+    assert result.returncode == 0, result.stderr[-3000:]
+    none, replay, total = result.stdout.strip().split("\n\n")
+    assert none.startswith("none\n") and replay.startswith("NR-GD\n")
+    lines = {}
+    for line in replay.splitlines()[1:]:
+        label = line[:27].strip()
+        lines[label if label not in lines else f"{label} 2"] = line[27:]
+    assert lines["experiences"] == "3"
+    assert lines["images"] == "80 at first, then 160; to test: 150"
+    # By 32 and by 24.
+    assert lines["steps of the classifier"] == ("3 at first, then 7; 17 in all")
+    assert lines["its batch"] == (
+        "32 current + 0 replayed, then 24 current + 8 replayed"
+    )
+    # By 32 and by 16.
+    assert lines["steps of the generator"] == "3 at first, then 10; 23 in all"
+    assert lines["its batch 2"] == (
+        "32 current + 0 replayed, then 16 current + 16 replayed"
+    )
+    # 2 x 2 x 128 numbers of two bytes each, 160, 60 and 150 times.
+    assert lines["memory of latents"] == "0.2 MB"
+    assert lines["memory of replay"] == "0.1 MB"
+    assert lines["memory of test latents"] == "0.2 MB"
+    assert "s" in lines["estimated time"]
+    assert "of 2 seed(s) each: about" in total and "estimate" in total
+    assert "generator" not in none
+
+
+def test_a_dry_run_writes_nothing_and_is_quiet(plan):
+    folder, result = plan
+    assert not list(folder.iterdir())
+    assert result.stderr == ""
+
+
+def test_verbosity_shows_where_an_error_came_from():
+    result = run("scripts/train.py", "--gin_file=no.gin", "--verbosity=1")
+    assert result.returncode == 1
+    assert "\nerror: There is no gin file 'no.gin'" in result.stderr
+    assert "The error came from here:" in result.stderr
+    assert "Traceback" in result.stderr
+
+
+def test_only_noise_is_dropped(capfd):
+    with quiet._noise_dropped():
+        os.write(2, b"I0000 port.cc:153] oneDNN custom operations are on. Y\n")
+        os.write(2, b"W0000 gpu_device.cc:2] Cannot dlopen some libraries\n")
+        os.write(2, b"E0000 cuda.cc:1] failed call to cuInit: UNKNOWN (303)\n")
+    os.write(2, b"after\n")
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
+        "W0000 gpu_device.cc:2] Cannot dlopen some libraries",
+        "after",
+    ]
+
+
+def test_what_is_said_before_an_error_is_shown(capfd):
+    with pytest.raises(ImportError), quiet._noise_dropped():
+        os.write(2, b"a library is missing\n")
+        raise ImportError
+    assert capfd.readouterr().err == "a library is missing\n"
+
+
+def test_programs_that_import_the_package_are_left_alone():
+    code = "import gnr_keras, os; print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'))"
+    assert run("-c", code).stdout == "None\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_colours_are_for_terminals_alone(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert colours.red("error:", Terminal()) == "\x1b[31merror:\x1b[0m"
+    assert colours.bold("best", Terminal()) == "\x1b[1mbest\x1b[0m"
+    assert colours.red("error:", io.StringIO()) == "error:"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert colours.red("error:", Terminal()) == "error:"
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("gnr_keras.__main__", "python -m gnr_keras '--runs=a b'"),
+        (None, "python scripts/train.py '--runs=a b'"),
+    ],
+)
+def test_the_command_is_named_as_it_was_given(monkeypatch, name, expected):
+    main = types.ModuleType("__main__")
+    main.__spec__ = name and types.SimpleNamespace(name=name)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setattr(sys, "argv", ["scripts/train.py", "--runs=a b"])
+    assert starting.command_line() == expected

@@ -1,0 +1,152 @@
+"""Tests that the pages of docs/api say what the code has."""
+
+import inspect
+import pathlib
+import re
+
+import keras
+import pytest
+
+import gnr_keras
+from gnr_keras import api_reference
+
+FOLDER = pathlib.Path(__file__).parent.parent / "docs" / "api"
+
+
+def test_pages_are_what_the_docstrings_say():
+    written = {path.name: path.read_text() for path in FOLDER.iterdir()}
+    assert written == api_reference.make_pages(), (
+        "docs/api is not current; run `python scripts/api_page.py`."
+    )
+
+
+def named():
+    """All public names, as they are imported."""
+    for place, names in api_reference.public_names().items():
+        for name, it in names.items():
+            yield f"{place}.{name}", it
+
+
+def test_all_that_is_imported_is_there():
+    found = dict(named())
+    for name in gnr_keras.__all__:
+        exported = getattr(gnr_keras, name)
+        if inspect.ismodule(exported):
+            places = [path for path in found if f".{name}." in path]
+            assert places, name
+        else:
+            assert found[f"gnr_keras.{name}"] is exported
+    assert "gnr_keras.streams.new_classes" in found
+    assert "gnr_keras.callbacks.CWRConsolidation" in found
+    assert "gnr_keras.continuing.load_run" in found
+
+
+@pytest.mark.parametrize(
+    ("path", "it"), [pytest.param(*x, id=x[0]) for x in named()]
+)
+def test_every_name_has_a_docstring_that_covers_its_arguments(path, it):
+    doc = it.__doc__
+    assert doc and not doc.startswith(f"{it.__name__}("), path
+    described = set(re.findall(r"^ +\*{0,2}(\w+): ", doc, re.MULTILINE))
+    if described:
+        optional = {"name", "kwargs", "dtype"}  # Those of Keras.
+        parameters = set(inspect.signature(it).parameters)
+        assert parameters - optional <= described, path
+    if inspect.isclass(it):
+        for name, member in api_reference.public_members(it).items():
+            assert api_reference.describe_member(it, name, member), name
+
+
+class Parent(keras.layers.Layer):
+    def own(self, first, *, second="x", third=keras.layers.Layer):
+        """Does something.
+
+        Args:
+            first: what
+                it is.
+            second: another.
+            third: builds one.
+
+        Returns:
+            Nothing.
+        """
+
+    def call(self, inputs):
+        return inputs
+
+
+class Child(Parent):
+    """A child.
+
+    Example:
+
+    >>> Child()
+    a child
+
+    Reference:
+        A book.
+    """
+
+    def __init__(self, size=(2, 3)):
+        super().__init__()
+
+    def own(self, first, *, second="x", third=keras.layers.Layer):
+        return first
+
+    @property
+    def age(self):
+        """Its age."""
+
+
+def test_how_a_class_is_described(monkeypatch):
+    for kind in (Parent, Child):
+        monkeypatch.setattr(kind, "__module__", "gnr_keras.layers")
+    monkeypatch.setattr(api_reference.tensorboard, "Child", Child, False)
+    monkeypatch.setattr(Child, "__module__", "gnr_keras.tensorboard")
+    page = api_reference.make_pages()["tensorboard.md"]
+    described = page[page.index("## `gnr_keras.tensorboard.Child`") :]
+    assert (
+        described
+        == """\
+## `gnr_keras.tensorboard.Child`
+
+```py
+gnr_keras.tensorboard.Child(size=(2, 3))
+```
+
+A child.
+
+*Example:*
+
+```py
+>>> Child()
+a child
+```
+
+*Reference:*
+
+A book.
+
+### `own`
+
+```py
+own(first, *, second='x', third=Layer)
+```
+
+Does something.
+
+*Args:*
+
+- `first`: what it is.
+- `second`: another.
+- `third`: builds one.
+
+*Returns:*
+
+Nothing.
+
+### `age`
+
+Its age.
+"""
+    )
