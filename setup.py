@@ -52,11 +52,12 @@ setup(
         "tensorflow-datasets",
     ],
     extras_require={
-        # Runs what `scripts/export.py --format=litert` writes.
-        "litert": ["ai-edge-litert"],
+        # `scripts/export.py --format=litert`, and what runs its files.
+        "litert": ["ai-edge-litert", "ai-edge-quantizer"],
         "tensorboard": ["tensorboard"],
         "test": [
             "ai-edge-litert",
+            "ai-edge-quantizer",
             "build",
             "hypothesis",
             "pytest",

@@ -12,10 +12,12 @@ from gnr_keras import evaluation
 from gnr_keras import export
 from gnr_keras import layers
 from gnr_keras import losses
+from gnr_keras import metrics
 from gnr_keras import objectives
 from gnr_keras import optimizers
 from gnr_keras import protocols
 from gnr_keras import quality
+from gnr_keras import replay
 from gnr_keras import schedules
 from gnr_keras import statistics
 from gnr_keras import strategies
@@ -24,6 +26,7 @@ from gnr_keras.backbones import application
 from gnr_keras.backbones import mobilenet_v1
 from gnr_keras.backbones import resnet_18
 from gnr_keras.backbones import split
+from gnr_keras.backbones import with_batch_renormalization
 from gnr_keras.centered import CenteredVAE
 from gnr_keras.gaussian import ClassGaussian
 from gnr_keras.gaussian import GaussianTrainer
@@ -59,15 +62,18 @@ __all__ = [
     "export",
     "layers",
     "losses",
+    "metrics",
     "objectives",
     "optimizers",
     "protocols",
     "quality",
     "mobilenet_v1",
+    "replay",
     "resnet_18",
     "schedules",
     "split",
     "statistics",
     "strategies",
     "streams",
+    "with_batch_renormalization",
 ]

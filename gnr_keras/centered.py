@@ -133,7 +133,8 @@ class CenteredVAE(generator.ConditionalVAE):
     def decode(self, z, labels):
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
-        return self.decoder([z, self._one_hot(labels), self._means_of(labels)])
+        inputs = [z, self._one_hot(labels), self._means_of(labels)]
+        return ops.cast(self.decoder(inputs), "float32")
 
     def _show(self, classifier, x, reconstruction, labels):
         if classifier is None:
@@ -143,7 +144,10 @@ class CenteredVAE(generator.ConditionalVAE):
         found, logits = classifier(reconstruction, training=False)
         return {
             "classification": losses.cross_entropy(labels, logits),
-            "features": losses.squared_error(ops.stop_gradient(wanted), found),
+            "features": losses.squared_error(
+                ops.cast(ops.stop_gradient(wanted), "float32"),
+                ops.cast(found, "float32"),
+            ),
         }
 
     def _build_decoder(self, width, hidden, output_activation):

@@ -3,6 +3,8 @@
 import math
 import numbers
 
+import numpy as np
+
 
 def check_whole(name, value, least=1):
     """Raises `ValueError` unless a value is a whole number.
@@ -53,3 +55,23 @@ def check_function(name, value):
             f"`{name}` must be a function; in a gin file, @ and its name "
             f"without brackets behind. Received: {value!r}."
         )
+
+
+def as_labels(name, labels):
+    """Returns labels as an array, or raises `ValueError` for other things.
+
+    Args:
+        name: name of the argument.
+        labels: one integer per pattern, in a row or a column.
+    """
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if not labels.size:
+        return np.zeros(0, np.int64)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"`{name}` must hold one integer per pattern. Received: shape "
+            f"{labels.shape}, dtype {labels.dtype}."
+        )
+    return labels

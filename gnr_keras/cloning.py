@@ -6,7 +6,9 @@ import numpy as np
 from gnr_keras import layers
 
 
-def clone(model, seed, batch_renormalization=False, keep_weights=True):
+def clone(
+    model, seed, batch_renormalization=False, keep_weights=True, policy=None
+):
     """Copies a functional model, nested ones included.
 
     Keras draws initial weights from a global generator; here they, and all
@@ -19,6 +21,8 @@ def clone(model, seed, batch_renormalization=False, keep_weights=True):
             `BatchRenormalization` that inherits its weights and statistics.
         keep_weights: whether the copy has the weights of `model`, or new
             ones.
+        policy: names the dtype policy of the copy of a layer; by default it
+            is that of the layer.
 
     Returns:
         A new model; `model` itself is not touched.
@@ -34,6 +38,10 @@ def clone(model, seed, batch_renormalization=False, keep_weights=True):
                 nested["seed"] = next(seeds)
         if "seed" in config:
             config["seed"] = next(seeds)
+        # The dtype of an input is that of its numbers.
+        is_input = isinstance(layer, keras.layers.InputLayer)
+        if policy and "dtype" in config and not is_input:
+            config["dtype"] = policy(layer)
         # A subclass of the user's own may normalise in another way.
         if batch_renormalization and (
             type(layer) is keras.layers.BatchNormalization

@@ -189,7 +189,9 @@ def _build(path, config, about, data_dir):
     overrides = []
     if backbone and backbone[1] in _WEIGHTS_REPLACED:
         overrides = [f"{backbone[1]}.weights = None"]
-    gin_bindings.configure([path], overrides, path.parent, [run])
+    gin_bindings.configure(
+        [path], overrides, path.parent, [run], unread_macros=True
+    )
     with gin_bindings.run_scope(run):
         experiment = gin_bindings.build_experiment()
         return experiment.build_learner(

@@ -9,6 +9,7 @@ from gnr_keras import checks
 from gnr_keras import cloning
 from gnr_keras import growing
 from gnr_keras import losses
+from gnr_keras import precision
 
 # Spatial size below which a map is flattened instead of halved once more.
 _SMALLEST_MAP = 8
@@ -108,8 +109,13 @@ class ConditionalVAE(keras.Model):
         }
         encoder = _build_encoder(data_shape, num_classes, z_dim, width, hidden)
         decoder = self._build_decoder(width, hidden, output_activation)
-        self.encoder = cloning.clone(encoder, 2 * seed, keep_weights=False)
-        self.decoder = cloning.clone(decoder, 2 * seed + 1, keep_weights=False)
+        policy = precision.policy_in_scope()
+        self.encoder = cloning.clone(
+            encoder, 2 * seed, keep_weights=False, policy=policy
+        )
+        self.decoder = cloning.clone(
+            decoder, 2 * seed + 1, keep_weights=False, policy=policy
+        )
         self._decode_batch = tf.function(
             self._decode_batch,
             input_signature=[
@@ -143,12 +149,12 @@ class ConditionalVAE(keras.Model):
         """Returns mean and log variance of `q(z | x, y)`."""
         x = ops.convert_to_tensor(x, "float32")
         encoded = self.encoder([x, self._one_hot(labels)])
-        return ops.split(encoded, 2, axis=-1)
+        return ops.split(ops.cast(encoded, "float32"), 2, axis=-1)
 
     def decode(self, z, labels):
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
-        return self.decoder([z, self._one_hot(labels)])
+        return ops.cast(self.decoder([z, self._one_hot(labels)]), "float32")
 
     def call(self, inputs, training=None):
         """Reconstructs patterns, given as `(x, labels)`, without noise."""

@@ -209,7 +209,13 @@ def knobs():
     return found
 
 
-def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
+def configure(
+    gin_files,
+    overrides=(),
+    gin_dir=".",
+    run_names=tuple(runs.RUNS),
+    unread_macros=False,
+):
     """Reads gin files and bindings, in place of all read before.
 
     Args:
@@ -217,6 +223,8 @@ def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
         overrides: bindings such as "first/Phase.epochs = 8".
         gin_dir: folder that includes are relative to.
         run_names: runs whose essential values must be bound.
+        unread_macros: whether macros that nothing reads are let pass, as in
+            the configuration of one run, which lacks what others read.
 
     Raises:
         ValueError: for an unknown file, name or value, or where an essential
@@ -258,7 +266,7 @@ def configure(gin_files, overrides=(), gin_dir=".", run_names=tuple(runs.RUNS)):
             f"{', '.join(missing)}. Bind them in the gin file or with "
             "--gin_bindings, to what can be written there (infinity cannot)."
         )
-    _check_macros(text)
+    _check_macros(text, unread_macros)
     _check_scopes(text)
     gin.finalize()
 
@@ -314,7 +322,7 @@ def explain(error):
     return f"{message} (in {names[0]})" if names else message
 
 
-def _check_macros(text):
+def _check_macros(text, unread_macros):
     """A macro that nothing reads is a typing error; so is one not set."""
     defined = set(re.findall(r"^(\w+) = ", text, flags=re.MULTILINE))
     read = set(re.findall(r"%(\w+)", text))
@@ -323,7 +331,7 @@ def _check_macros(text):
             f"The value %{name} is used, but not set. Bind it with "
             f'--gin_bindings="{name} = ...".'
         )
-    for name in sorted(defined - read):
+    for name in sorted(set() if unread_macros else defined - read):
         raise ValueError(
             f"Nothing reads the value {name!r}.{_nearest(name, read)}"
         )

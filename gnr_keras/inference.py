@@ -2,22 +2,28 @@
 
 import contextlib
 import functools
+import math
 import time
 import weakref
 from collections import defaultdict
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from gnr_keras import backbones
 from gnr_keras import checks
 from gnr_keras import evaluation
+from gnr_keras import folding
 from gnr_keras import guards
 from gnr_keras import streams
 from gnr_keras.datasets import conversion
 
 # Images whose latents are there at a time where none are kept.
 _PART = 4096
+# Bytes of a batch's largest map on a CPU, which is slower where they do not
+# stay near it.
+_MAP_BYTES = 16_000_000
 
 
 class Predictor:
@@ -29,12 +35,21 @@ class Predictor:
         predict_among: "seen" or "all" classes.
         batch_size: images in a batch.
         store: `gnr_keras.storage.ArrayStore` that latents go to.
+        dtype: see `Inference`.
     """
 
     # Whether the front will not move any more.
     _front_stands = False
 
-    def __init__(self, model, latent_layer, predict_among, batch_size, store):
+    def __init__(
+        self,
+        model,
+        latent_layer,
+        predict_among,
+        batch_size,
+        store,
+        dtype=None,
+    ):
         if predict_among not in ("seen", "all"):
             raise ValueError(
                 '`predict_among` must be "seen" or "all". Received: '
@@ -49,7 +64,7 @@ class Predictor:
         self.seconds = defaultdict(float)
         self._latent_layer = latent_layer
         self._inference = Inference(
-            self.front, self.back, batch_size, store, self._timed
+            self.front, self.back, batch_size, store, self._timed, dtype
         )
 
     def evaluate(self, data):
@@ -162,13 +177,17 @@ class Inference:
     Args:
         front: model from images to latents.
         back: model from latents to logits.
-        batch_size: patterns in a batch.
+        batch_size: patterns in a batch at the most.
         store: `gnr_keras.storage.ArrayStore` that latents go to.
         timed: context manager, given the name of what it takes the time of.
+        dtype: dtype policy of what lies between, see `folding.fold`.
     """
 
-    def __init__(self, front, back, batch_size, store, timed):
+    def __init__(self, front, back, batch_size, store, timed, dtype=None):
         self._front = front
+        self._dtype = dtype
+        self._folded_front = folding.fold(front, dtype)
+        self._front_batch = _fitting(batch_size, front)
         self._batch_size = batch_size
         self._store = store
         self._timed = timed
@@ -183,7 +202,8 @@ class Inference:
 
     def replace_back(self, back):
         """Goes on with another back, such as one of more classes."""
-        self._back = back
+        self._folded_back = folding.fold(back, self._dtype)
+        self._back_batch = _fitting(self._batch_size, back)
         self._predict = tf.function(
             self._classify,
             input_signature=[
@@ -214,9 +234,16 @@ class Inference:
         return latents
 
     def _fill(self, latents, data):
+        # Activations that are joined to a convolution make numbers of NaN.
+        guards.check_variables(
+            self._front.variables,
+            "What is below the latent layer",
+            "If it was trained, its training diverged: lower its learning "
+            "rates.",
+        )
         done = 0
         order = np.arange(len(data))
-        for images, _ in data.batches(order, self._batch_size):
+        for images, _ in data.batches(order, self._front_batch):
             images = tf.cast(images, tf.float32)
             batch = self._extract(images).numpy()
             guards.check_latents(
@@ -234,7 +261,7 @@ class Inference:
             latents: in half precision.
             allowed: boolean per class: whether it may be predicted.
         """
-        size = self._batch_size
+        size = self._back_batch
         parts = (latents[i : i + size] for i in range(0, len(latents), size))
         with self._timed("evaluation"):
             return np.concatenate(
@@ -265,9 +292,27 @@ class Inference:
         )
 
     def _extract(self, images):
-        return tf.cast(self._front(images, training=False), tf.float16)
+        latents = self._folded_front(images, training=False)
+        return tf.cast(latents, tf.float16)
 
     def _classify(self, latents, allowed):
-        logits = self._back(tf.cast(latents, tf.float32), training=False)
+        latents = tf.cast(latents, tf.float32)
+        logits = self._folded_back(latents, training=False)
         logits = tf.where(allowed, logits, logits.dtype.min)
         return tf.argmax(logits, axis=-1, output_type=tf.int32)
+
+
+def _fitting(batch_size, model):
+    """Returns how many patterns go through a model at once."""
+    if tf.config.list_logical_devices("GPU"):
+        return batch_size
+    maps = [math.prod(node.shape[1:]) for node in _outputs(model)]
+    return min(batch_size, max(1, _MAP_BYTES // (4 * max(maps))))
+
+
+def _outputs(model):
+    return [
+        output
+        for layer in model.layers
+        for output in keras.tree.flatten(layer.output)
+    ]

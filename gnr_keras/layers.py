@@ -151,3 +151,45 @@ def leaves(model):
         nested = isinstance(layer, keras.Model)
         found.extend(leaves(layer) if nested else [layer])
     return found
+
+
+def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """Returns the layers of a model, with those inside layers and models."""
+    return model._flatten_layers(include_self=False)
+
+
+def find_layer(
+    model: keras.Model, layer: str | keras.layers.Layer
+) -> keras.layers.Layer:
+    """Returns a layer of a model of any kind, however deep it lies.
+
+    Args:
+        model: functional, sequential or subclassed.
+        layer: its name, or the layer itself. Of layers with one name, that
+            of the model itself goes before those inside others.
+
+    Raises:
+        ValueError: where the model has no such layer, or several.
+    """
+    known = all_layers(model)
+    if isinstance(layer, keras.layers.Layer):
+        if not any(layer is other for other in known):
+            raise ValueError(
+                f"The layer {layer!r} is not one of the model {model.name!r}. "
+                "A model that was copied or loaded has layers of its own: "
+                "give one of them, or its name."
+            )
+        return layer
+    found = [other for other in model.layers if other.name == layer]
+    found = found or [other for other in known if other.name == layer]
+    if not found:
+        names = ", ".join(other.name for other in known)
+        raise ValueError(
+            f"The model has no layer {layer!r}. Its layers are: {names}."
+        )
+    if len(found) > 1:
+        raise ValueError(
+            f"The model has {len(found)} layers {layer!r}. Give the layer "
+            "itself instead of its name."
+        )
+    return found[0]

@@ -15,6 +15,7 @@ from gnr_keras import growing
 from gnr_keras import guards
 from gnr_keras import inference
 from gnr_keras import midway
+from gnr_keras import precision as precision_lib
 from gnr_keras import sharing
 from gnr_keras import states
 from gnr_keras import storage
@@ -57,7 +58,14 @@ class Learner(inference.Predictor):
             logits).
         initialize: whether the backbone's weights are drawn anew from
             `seed`; otherwise they are kept, as for a pretrained one.
-        inference_batch_size: images in a batch when nothing is trained.
+        inference_batch_size: images in a batch when nothing is trained; on a
+            processor fewer, where their maps are large.
+        precision: in which layers and generator compute, whatever the
+            backbone was built in: "float32"; "mixed_bfloat16" or
+            "mixed_float16", the dtype policies of Keras, for GPUs; or
+            "bfloat16_products", for processors that have them: convolutions
+            and dense layers, and all of it where nothing trains. Weights, the
+            head, losses and consolidation are in float32 always.
         latent_memory_limit: bytes of memory for latents, those of the
             experience (dropped at its end) and of the test set together; by
             default 4 GB. What goes beyond it is kept on disk.
@@ -95,6 +103,7 @@ class Learner(inference.Predictor):
         predict_among="seen",
         initialize=False,
         inference_batch_size=256,
+        precision="float32",
         latent_memory_limit=4_000_000_000,
         cache_dir=None,
         share_dir=None,
@@ -103,6 +112,7 @@ class Learner(inference.Predictor):
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
         checks.check_whole("seed", seed, least=0)
+        precision_lib.check_precision(precision)
         for name, phase in (("first", first), ("following", following)):
             if not isinstance(phase, trainers.Phase):
                 raise ValueError(
@@ -113,6 +123,7 @@ class Learner(inference.Predictor):
         self.experiences_learned = 0
         self._batch_renormalization = batch_renormalization
         self._inference_batch_size = inference_batch_size
+        self._precision = precision
         self._share_dir = share_dir
         self._seed = seed
         self._rng = np.random.default_rng(seed)
@@ -132,6 +143,7 @@ class Learner(inference.Predictor):
                 seed,
                 batch_renormalization=bool(batch_renormalization),
                 keep_weights=not initialize,
+                policy=self._policy,
             )
             super().__init__(
                 model,
@@ -139,6 +151,7 @@ class Learner(inference.Predictor):
                 predict_among,
                 inference_batch_size,
                 storage.ArrayStore(latent_memory_limit, cache_dir),
+                precision_lib.of_inference(precision),
             )
             guards.check_variables(
                 model.variables,
@@ -178,12 +191,13 @@ class Learner(inference.Predictor):
             batches.check_replay_per_batch(
                 self.replay.replay_per_batch, self.trainer.batch_size
             )
-            self.replay.build(
-                self.front.output_shape[1:],
-                num_classes,
-                backbones.above(self.model, latent_layer, HEAD),
-                seed,
-            )
+            with precision_lib.scope(precision):
+                self.replay.build(
+                    self.front.output_shape[1:],
+                    num_classes,
+                    backbones.above(self.model, latent_layer, HEAD),
+                    seed,
+                )
 
     @guards.name_experience
     def fit(
@@ -255,9 +269,11 @@ class Learner(inference.Predictor):
                 zeros=bool(consolidated or counted),
             )
             _, back = backbones.split(model, self._latent_layer)
-            self.replay.grow(
-                num_classes, backbones.above(model, self._latent_layer, HEAD)
-            )
+            with precision_lib.scope(self._precision):
+                self.replay.grow(
+                    num_classes,
+                    backbones.above(model, self._latent_layer, HEAD),
+                )
             self.trainer.grow(model)
         self._replace_head(model, back)
 
@@ -529,9 +545,18 @@ class Learner(inference.Predictor):
         """Returns what computes the head's inputs from latents."""
         part = parts.Part(self.front.outputs[0], self.model.get_layer(HEAD))
         return tf.function(
-            lambda x: part.features(tf.cast(x, tf.float32), training=False),
+            lambda x: tf.cast(
+                part.features(tf.cast(x, tf.float32), training=False),
+                tf.float32,
+            ),
             input_signature=[tf.TensorSpec(self.back.input_shape, tf.float16)],
         )
+
+    def _policy(self, layer):
+        # Small differences of logits count.
+        if layer.name == HEAD:
+            return "float32"
+        return precision_lib.policy_of(layer, self._precision)
 
     def _callbacks(self, extra):
         callbacks = [*extra]

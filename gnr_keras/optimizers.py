@@ -289,6 +289,16 @@ class SynapticIntelligence(keras.optimizers.Optimizer):
         super().set_weights(weights[:own])
         self.inner_optimizer.set_weights(weights[own:])
 
+    def load_own_variables(self, store):
+        super().load_own_variables(store)
+        if len(store.keys()) != len(self.variables):
+            # A model that was saved before it trained: Keras builds its
+            # optimizer on random weights, and then loads the others.
+            for variable, anchor in zip(
+                self._trainable_variables, self._anchors, strict=True
+            ):
+                anchor.assign(variable)
+
     def get_config(self):
         inner = keras.saving.serialize_keras_object(self.inner_optimizer)
         inner["config"]["loss_scale_factor"] = self.loss_scale_factor

@@ -61,7 +61,7 @@ class SharedStart:
             shape: shape of their latents.
             compute: fills an array with them where they are not there yet.
         """
-        path = self.folder / f"latents_{key}.npy"
+        path = self.folder / f"folded_latents_{key}.npy"
         with self._locked(path):
             if not path.exists():
                 with storage.whole_array(path, np.float16, shape) as array:

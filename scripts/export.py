@@ -1,23 +1,18 @@
 """Exports what a run has learned, for TensorFlow or for LiteRT.
 
-python scripts/export.py --run_dir=runs/quickstart/NR-GD/seed_0
+    python scripts/export.py --run_dir=runs/quickstart/NR-GD/seed_0
+    python scripts/export.py --run_dir=runs/quickstart/NR-GD/seed_0 \\
+        --output=saved_models/objects_litert --format=litert
 """
 
-import os
+import logging
 import pathlib
-import sys
-import warnings
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-import tensorflow as tf
-from absl import app
 from absl import flags
-from absl import logging
 
 from gnr_keras import continuing
 from gnr_keras import export
-from gnr_keras import gin_bindings
+from gnr_keras.command_line import starting
 
 _WRITERS = {
     "saved_model": export.write_saved_model,
@@ -42,23 +37,15 @@ _DATA_DIR = flags.DEFINE_string(
 
 
 def main(argv):
-    # For people, who need no line of code.
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     if not flags.FLAGS["verbosity"].present:
         # Where TensorFlow says that it writes is gone in the end.
-        logging.set_verbosity(logging.WARNING)
-        tf.get_logger().setLevel("WARNING")
+        logging.getLogger("tensorflow").setLevel(logging.WARNING)
     output = _OUTPUT.value or _default_output(_RUN_DIR.value, _FORMAT.value)
-    try:
-        # Before the run is loaded, which takes longer.
-        export.check_new(output)
-        run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
-        _WRITERS[_FORMAT.value](run.learner, run.class_names, output)
-    except (ValueError, TypeError, OSError) as error:
-        logging.debug("The error came from here:", exc_info=True)
-        sys.exit(f"error: {gin_bindings.explain(error)}")
+    # Before the run is loaded, which takes longer.
+    export.check_new(output)
+    run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
+    _WRITERS[_FORMAT.value](run.learner, run.class_names, output)
     for path in sorted(pathlib.Path(output).rglob("*")):
         if path.is_file():
             print(f"{path.stat().st_size / 1e6:8.2f} MB  {path}")
@@ -73,4 +60,4 @@ def _default_output(run_dir, kind):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

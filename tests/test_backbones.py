@@ -1,12 +1,15 @@
 """Tests of backbones, their split and their copies."""
 
 import keras
+import kinds
 import numpy as np
 import pytest
 
 from gnr_keras import backbones
+from gnr_keras import callbacks
 from gnr_keras import cloning
 from gnr_keras import layers
+from gnr_keras import optimizers
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +240,150 @@ def test_weights_that_cannot_be_fetched_say_what_to_do(monkeypatch):
     monkeypatch.setattr(keras.applications, "MobileNet", fail)
     with pytest.raises(ValueError, match="on an address.*~/.keras/models"):
         backbones.mobilenet_v1((32, 32, 3), weights="imagenet")
+
+
+# Batch renormalisation in the place of batch normalisation.
+
+
+def pretrained(model, *shape):
+    """Gives a model weights and statistics that are not the initial ones."""
+    rng = np.random.default_rng(0)
+    for layer in layers.all_layers(model):
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.gamma.assign(rng.uniform(0.5, 1.5, layer.gamma.shape))
+            layer.beta.assign(rng.normal(size=layer.beta.shape))
+            layer.momentum = 0.0
+    model(coloured(16, *shape), training=True)
+    return model
+
+
+def coloured(count, height, width, channels, seed=0):
+    """Noise around a colour of each image's own."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(count, height, width, channels))
+    colours = rng.normal(2, 3, (count, 1, 1, channels))
+    return (colours + noise).astype("float32")
+
+
+def small_functional():
+    x = inputs = keras.Input((8, 8, 3))
+    x = keras.layers.Conv2D(4, 3, use_bias=False)(x)
+    x = keras.layers.BatchNormalization(epsilon=0.01, name="norm")(x)
+    x = y = keras.layers.ReLU()(x)
+    x = keras.layers.Conv2D(4, 3, padding="same")(x)
+    x = keras.layers.BatchNormalization(name="another")(x)
+    x = keras.layers.Flatten()(keras.layers.Add()([x, y]))
+    return keras.Model(inputs, keras.layers.Dense(5)(x), name="mine")
+
+
+def nested_sequential():
+    inner = keras.Sequential(
+        [keras.layers.Conv2D(4, 3), keras.layers.BatchNormalization()]
+    )
+    return keras.Sequential(
+        [
+            keras.Input((8, 8, 3)),
+            keras.layers.BatchNormalization(),
+            inner,
+            keras.layers.Dropout(0.5),
+            keras.layers.GlobalAveragePooling2D(),
+        ]
+    )
+
+
+def application():
+    return keras.applications.MobileNetV2(
+        (32, 32, 3), alpha=0.35, include_top=False, pooling="avg", weights=None
+    )
+
+
+@pytest.mark.parametrize(
+    "make, count",
+    [(small_functional, 2), (nested_sequential, 2), (application, 52)],
+)
+def test_converted_model_computes_the_same(make, count):
+    keras.utils.set_random_seed(0)
+    model = make()
+    shape = model.input_shape[1:]
+    pretrained(model, *shape)
+    before = model.get_weights()
+    copy = backbones.with_batch_renormalization(model)
+    kinds_of = [type(layer) for layer in layers.all_layers(copy)]
+    assert kinds_of.count(layers.BatchRenormalization) == count
+    assert keras.layers.BatchNormalization not in kinds_of
+    assert type(copy) is type(model) and copy.name == model.name
+    x = coloured(4, *shape, seed=1)
+    expected = model.predict(x, verbose=0)
+    assert np.ptp(expected, axis=0).max() > 0.1
+    np.testing.assert_allclose(
+        copy.predict(x, verbose=0), expected, rtol=1e-5, atol=1e-5
+    )
+    # Training the copy leaves the model as it was.
+    copy(x, training=True)
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_converted_model_trains_with_the_schedule():
+    model = pretrained(small_functional(), 8, 8, 3)
+    model.get_layer("norm").trainable = False
+    copy = backbones.with_batch_renormalization(model)
+    copy.compile("sgd", "mse")
+    frozen, moving = copy.get_layer("norm"), copy.get_layer("another")
+    old = frozen.moving_mean.numpy(), moving.moving_mean.numpy()
+    x = coloured(8, 8, 8, 3, seed=1)
+    schedule = callbacks.BatchRenormalizationSchedule(r_max=2.0, d_max=3.0)
+    copy.fit(x, np.zeros((8, 5)), verbose=0, callbacks=[schedule])
+    assert float(moving.r_max.numpy()) == 2.0
+    assert float(moving.d_max.numpy()) == 3.0
+    np.testing.assert_array_equal(frozen.moving_mean, old[0])
+    assert np.abs(moving.moving_mean.numpy() - old[1]).max() > 1e-3
+
+
+def test_converted_model_is_compiled_on_the_weights_that_it_has():
+    model = pretrained(small_functional(), 8, 8, 3)
+    rule = keras.optimizers.SGD(0.25)
+    model.compile(optimizers.SynapticIntelligence(rule, strength=2.0), "mse")
+    copy = backbones.with_batch_renormalization(model)
+    assert copy.optimizer is not model.optimizer
+    assert copy.optimizer.strength == 2.0
+    assert float(copy.optimizer.learning_rate.numpy()) == 0.25
+    for anchor, weight in zip(
+        copy.optimizer.anchors, model.trainable_variables, strict=True
+    ):
+        np.testing.assert_array_equal(anchor, weight)
+
+
+class OwnBlock(keras.layers.Layer):
+    """Keras cannot take the layers inside apart."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.norm = keras.layers.BatchNormalization(name="inside")
+
+    def call(self, x):
+        return self.norm(x)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (
+            lambda: kinds.sequential(keras.layers.Dense(3), OwnBlock()),
+            "1 batch normalisations lie inside.*inside",
+        ),
+        (
+            lambda: kinds.subclassed(
+                keras.layers.BatchNormalization(), keras.layers.Dense(3)
+            ),
+            "functional or sequential.*Subclassed",
+        ),
+        (
+            lambda: keras.Sequential([keras.layers.BatchNormalization()]),
+            "that is built.*built=False",
+        ),
+    ],
+)
+def test_model_that_cannot_be_converted_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        backbones.with_batch_renormalization(make())

@@ -65,6 +65,22 @@ def test_a_run_comes_back_with_its_weights_and_names(finished, data_dir):
     )
 
 
+def test_a_run_comes_back_whose_macros_only_others_read(
+    finished, data_dir, tmp_path
+):
+    """Such as the size of a memory, of a run that has none."""
+    gin_files = ["quickstart.gin"]
+    comparison.compare(
+        gin_files, TINY, ROOT / "gin", ["none"], [0], tmp_path, data_dir
+    )
+    folder = tmp_path / "none" / "seed_0"
+    config = (folder / "checkpoints" / "config.gin").read_text()
+    assert "memory_size = " in config and "%memory_size" not in config
+    run = continuing.load_run(folder)
+    results = read_results(tmp_path, "none")
+    assert states.digest(run.learner.state()) == results["weights_sha256"]
+
+
 def test_new_classes_are_learned_and_saved(finished, tmp_path):
     run = continuing.load_run(finished)
     known = run.class_names[0]

@@ -22,6 +22,7 @@ from gnr_keras import continuing
 from gnr_keras import datasets
 from gnr_keras import export
 from gnr_keras import strategies
+from gnr_keras.export import folders
 
 NAMES = ["cup", "light bulb", "Schlüssel", "pen"]
 SEEN = [0, 1, 3]
@@ -333,7 +334,7 @@ def test_a_folder_is_whole_or_not_there(write, learners, tmp_path, monkeypatch):
     learner = learners["conditional"]
     with monkeypatch.context() as patch:
         # The last that is written.
-        patch.setattr(export, "_describe", full)
+        patch.setattr(folders, "describe", full)
         with pytest.raises(OSError, match="No space left"):
             write(learner, NAMES, tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -511,3 +512,63 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     assert sizes["int8"] < 0.4 * sizes["float32"]
     lines = (tmp_path / "phone" / "labels.txt").read_text("utf-8").splitlines()
     assert lines == run.class_names
+
+
+# On photographs.
+
+WEIGHTS = "weights/mobilenet_v1_1.0_224_imagenet.weights.h5"
+
+
+@pytest.fixture(scope="module")
+def photographs():
+    """A learner of 50 fruits, in two experiences, and pictures of them."""
+    train, test = datasets.fruits360(
+        128, test_every=12, data_dir=helpers.SHARED
+    )
+    learner = gnr_keras.Learner(
+        gnr_keras.mobilenet_v1((128, 128, 3), weights=helpers.SHARED / WEIGHTS),
+        "conv5_4/dw",
+        num_classes=50,
+        strategy=strategies.slda(),
+        first=gnr_keras.Phase(1, 1e-4, 1e-3),
+        head_bias=True,
+    )
+    for classes in (range(10), range(10, 50)):
+        chosen = np.flatnonzero(np.isin(train.labels, classes))[::10]
+        learner.fit(train.subset(chosen))
+    pictures, _ = next(test.batches(np.arange(len(test)), len(test)))
+    return learner, list(train.class_names), test, np.asarray(pictures)
+
+
+@pytest.mark.long
+@helpers.needs_shared(WEIGHTS)
+@helpers.needs_shared("fruits360_50x3/s1")
+def test_photographs_by_litert(photographs, tmp_path):
+    learner, class_names, test, pictures = photographs
+    assert len(pictures) > 300
+    expected = learner.predict(pictures)
+    # Of a classifier at chance, agreement would say nothing.
+    assert np.mean(expected == test.labels) > 0.6
+    export.write_litert(learner, class_names, tmp_path / "out")
+    for precision, least in (("float32", 0.99), ("int8", 0.97)):
+        path = tmp_path / "out" / f"model_{precision}.tflite"
+        found = run_litert(path, pictures).argmax(axis=1)
+        assert np.mean(found == expected) >= least, precision
+
+
+@pytest.mark.long
+@helpers.needs_shared(WEIGHTS)
+@helpers.needs_shared("fruits360_50x3/s1")
+def test_photographs_by_tensorflow(photographs, tmp_path):
+    learner, class_names, test, pictures = photographs
+    export.write_saved_model(learner, class_names, tmp_path / "out")
+    serve = tf.saved_model.load(str(tmp_path / "out")).signatures["serve"]
+    outputs = serve(images=tf.constant(pictures))
+    logits = learner.model.predict(pictures.astype("float32"), verbose=0)
+    logits = logits.astype(float) - logits.max(axis=1, keepdims=True)
+    odds = np.exp(logits)
+    np.testing.assert_allclose(
+        outputs["probabilities"], odds / odds.sum(1, keepdims=True), atol=1e-5
+    )
+    found = outputs["top_labels"].numpy()[:, 0]
+    assert np.mean(found == learner.predict(pictures)) >= 0.99

@@ -15,6 +15,8 @@ import test_gin_bindings
 import test_train_script
 
 from gnr_keras import comparison
+from gnr_keras import continuing
+from gnr_keras import export
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -141,8 +143,29 @@ def runs(tmp_path, request):
         (tmp_path / "runs" / "quickstart").symlink_to(finished)
 
 
+@pytest.fixture(scope="module")
+def exported(finished, tmp_path_factory):
+    """What the pages export, by its name in `saved_models`."""
+    folder = tmp_path_factory.mktemp("exported")
+    run = continuing.load_run(finished / "NR-GD" / "seed_0")
+    for name, write in (
+        ("objects", export.write_saved_model),
+        ("objects_litert", export.write_litert),
+    ):
+        write(run.learner, run.class_names, folder / name)
+    return folder
+
+
+@pytest.fixture
+def exports(code, tmp_path, request):
+    """Where a block speaks of an export, there is one."""
+    if "saved_models/objects" in code:
+        exported = request.getfixturevalue("exported")
+        (tmp_path / "saved_models").symlink_to(exported)
+
+
 @pytest.mark.parametrize("code", blocks("python"))
-def test_python_block_runs(code, tmp_path, photos, runs):
+def test_python_block_runs(code, tmp_path, photos, runs, exports):
     result = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -192,6 +215,8 @@ def test_command_runs(command, tmp_path, photos, runs):
     script, *arguments = arguments
     if script == "scripts/continue.py":
         return check_that_it_goes_on(arguments, tmp_path)
+    if script == "scripts/export.py":
+        return check_that_it_exports(arguments, tmp_path)
     folder = script not in WRITTEN
     output = "--output_dir" if folder else "--output"
     places = (output, "--data_dir", "--share_dir", "--seeds")
@@ -238,6 +263,23 @@ def check_that_it_goes_on(arguments, folder):
     assert result.returncode == 0, result.stderr[-3000:]
     assert "hat (new): " in result.stdout
     assert (folder / "runs/next_month/checkpoints/config.gin").exists()
+
+
+def check_that_it_exports(arguments, folder):
+    result = subprocess.run(
+        [sys.executable, ROOT / "scripts/export.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    name = "objects"
+    wanted = {"saved_model.pb", "labels.txt", "model.json"}
+    if "--format=litert" in arguments:
+        name = "objects_litert"
+        wanted = {"model_float32.tflite", "model_int8.tflite", "labels.txt"}
+    found = {path.name for path in (folder / "saved_models" / name).iterdir()}
+    assert found >= wanted
 
 
 def test_continuous_integration_calls_the_test_command_of_the_readme():

@@ -57,7 +57,7 @@ def read_shared_state(path):
 def read_shared_latents(path):
     shared = sharing.SharedStart(path, "key")
     np.save(
-        shared.folder / "latents_a.npy",
+        shared.folder / "folded_latents_a.npy",
         evil_array(path / "ran"),
         allow_pickle=True,
     )

@@ -7,6 +7,7 @@ from gnr_keras.backbones.surgery import above
 from gnr_keras.backbones.surgery import output_activation
 from gnr_keras.backbones.surgery import resolve_layer
 from gnr_keras.backbones.surgery import split
+from gnr_keras.backbones.surgery import with_batch_renormalization
 from gnr_keras.backbones.surgery import with_head
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "resnet_18",
     "resolve_layer",
     "split",
+    "with_batch_renormalization",
     "with_head",
 ]

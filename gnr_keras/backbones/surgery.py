@@ -3,6 +3,8 @@
 import keras
 
 from gnr_keras import checks
+from gnr_keras import cloning
+from gnr_keras import layers
 
 # The authors' names of MobileNetV1's blocks, in the order of Keras' numbers.
 _MOBILENET_BLOCKS = (
@@ -69,6 +71,56 @@ def with_head(backbone, num_classes, name, use_bias=False, seed=0):
         name=name,
     )
     return keras.Model(backbone.inputs[0], head(features), name="classifier")
+
+
+def with_batch_renormalization(
+    model: keras.Model, seed: int = 0
+) -> keras.Model:
+    """Copies a model, with batch renormalisation for its normalisation.
+
+    Each `BatchNormalization` becomes a `BatchRenormalization` that inherits
+    its weights and statistics: in inference the copy computes what `model`
+    does, and in training too until its limits open, see
+    `gnr_keras.callbacks.BatchRenormalizationSchedule`.
+
+    Args:
+        model: functional or sequential, nested ones included, and built.
+        seed: of all that layers such as dropout will draw.
+
+    Returns:
+        A model of the same kind; `model` itself is not touched. If it was
+        compiled, so is the copy, with an optimizer at its start.
+
+    Example:
+
+    ```python
+    model = with_batch_renormalization(keras.applications.MobileNetV2())
+    ```
+    """
+    if not getattr(model, "inputs", None):
+        raise ValueError(
+            "`model` must be a functional or sequential `keras.Model` that is "
+            f"built. Received: {model!r}. In a model of your own class, write "
+            "`gnr_keras.layers.BatchRenormalization` where it has "
+            "`BatchNormalization`."
+        )
+    copy = cloning.clone(model, seed, batch_renormalization=True)
+    left = [
+        layer.path
+        for layer in layers.all_layers(copy)
+        if type(layer) is keras.layers.BatchNormalization
+    ]
+    if left:
+        raise ValueError(
+            f"{len(left)} batch normalisations lie inside layers that cannot "
+            f"be copied without them: {', '.join(left)}. Build those layers "
+            "with `gnr_keras.layers.BatchRenormalization`, or take them apart."
+        )
+    if model.compiled:
+        # Keras compiled it before it had its weights, and an optimizer may
+        # have looked at them, as `SynapticIntelligence` does.
+        copy.compile_from_config(model.get_compile_config())
+    return copy
 
 
 def output_activation(model):

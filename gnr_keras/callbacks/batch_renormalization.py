@@ -85,7 +85,7 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
         self.trainings += 1
 
     def _assign(self, progress, update_rate):
-        for layer in layers.leaves(self.model):
+        for layer in layers.all_layers(self.model):
             if isinstance(layer, layers.BatchRenormalization):
                 if not layer.built:
                     raise ValueError(

@@ -3,7 +3,9 @@
 import keras
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import guards
+from gnr_keras import layers
 
 
 class CWRConsolidation(keras.callbacks.Callback):
@@ -35,7 +37,8 @@ class CWRConsolidation(keras.callbacks.Callback):
     knew of before: rows and counts so far stay as they are.
 
     Args:
-        head: name of the head, a `Dense` layer of the model.
+        head: name of the head, a `Dense` layer of the model, or the layer
+            itself.
         replay_sign: "negative" (replayed patterns leave the rows of their
             classes as they were) or "positive".
         centering: "class" subtracts from each row its own mean, as the paper
@@ -98,10 +101,10 @@ class CWRConsolidation(keras.callbacks.Callback):
             labels: the label of each pattern of the experience.
             replay_labels: the label of each pattern of the replay memory.
         """
-        labels = _as_labels("labels", labels)
+        labels = checks.as_labels("labels", labels)
         if not len(labels):
             raise ValueError("An experience needs at least one pattern.")
-        self._labels = labels, _as_labels("replay_labels", replay_labels)
+        self._labels = labels, checks.as_labels("replay_labels", replay_labels)
 
     @property
     def seen(self):
@@ -146,7 +149,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         if both.min() < 0 or both.max() >= len(trained):
             raise ValueError(
                 f"Labels must lie in [0, {len(trained)}), the rows of "
-                f"{self.head!r}. Received: {both.min()} to {both.max()}."
+                f"{layer.name!r}. Received: {both.min()} to {both.max()}."
             )
         self._current = np.bincount(labels, minlength=len(trained))
         self._replayed = np.bincount(replay_labels, minlength=len(trained))
@@ -159,7 +162,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer = self._layer()
         guards.check_variables(
             layer.variables,
-            f"The head {self.head!r} after its training",
+            f"The head {layer.name!r} after its training",
             "It diverged, so nothing is consolidated: lower the learning "
             "rate. What was consolidated before stays.",
         )
@@ -224,24 +227,17 @@ class CWRConsolidation(keras.callbacks.Callback):
         return np.where(chosen[:, None], rows * scale, rows)
 
     def _layer(self):
-        try:
-            layer = self.model.get_layer(self.head)
-        except ValueError as error:
-            names = ", ".join(layer.name for layer in self.model.layers)
-            raise ValueError(
-                f"The model has no layer {self.head!r} to consolidate. "
-                f"Its layers are: {names}."
-            ) from error
+        layer = layers.find_layer(self.model, self.head)
         if not isinstance(layer, keras.layers.Dense):
             raise ValueError(
-                f"The head must be a Dense layer. Received: {self.head!r}, a "
+                f"The head must be a Dense layer. Received: {layer.name!r}, a "
                 f"{type(layer).__name__}."
             )
         if not layer.built:
             raise ValueError(
-                f"The head {self.head!r} has no weights yet. Build the model "
-                "before training, with `model.build(input_shape)` or a "
-                "`keras.Input`."
+                f"The head {layer.name!r} has no weights yet. Build the model "
+                "before training: with a `keras.Input`, or by a call on some "
+                "patterns, `model(x[:1])`."
             )
         return layer
 
@@ -257,20 +253,6 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer.kernel.assign(rows[:, :features].T)
         if layer.use_bias:
             layer.bias.assign(rows[:, features])
-
-
-def _as_labels(name, labels):
-    labels = np.asarray(labels)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if not labels.size:
-        return np.zeros(0, np.int64)
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(
-            f"`{name}` must hold one integer per pattern. Received: shape "
-            f"{labels.shape}, dtype {labels.dtype}."
-        )
-    return labels
 
 
 def _check(name, value, allowed):

@@ -2,6 +2,7 @@
 
 import keras
 
+from gnr_keras import layers
 from gnr_keras import optimizers
 
 _NORMALIZATIONS = (
@@ -23,8 +24,8 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
     restore weights at the end go before this one.
 
     Args:
-        head: name of the head, a layer of the model, or None if there is
-            none to exclude.
+        head: name of the head, a layer of the model, or the layer itself;
+            None if there is none to exclude.
         optimizer: the `SynapticIntelligence`, for custom loops. By default
             that of the model, also if a `LossScaleOptimizer` is around it.
 
@@ -65,10 +66,9 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
         return _unwrap(optimizer, "The optimizer of the model")
 
     def _excluded(self):
-        # Layers inside layers too, such as those of a residual block.
         excluded = [
             layer
-            for layer in self.model._flatten_layers()
+            for layer in layers.all_layers(self.model)
             if isinstance(layer, _NORMALIZATIONS)
         ]
         if self.head is not None:
@@ -77,12 +77,10 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
 
     def _head_layer(self):
         try:
-            return self.model.get_layer(self.head)
+            return layers.find_layer(self.model, self.head)
         except ValueError as error:
-            names = ", ".join(layer.name for layer in self.model.layers)
             raise ValueError(
-                f"The model has no layer {self.head!r} to exclude. Its layers "
-                f"are: {names}. Give the name of the head, or `head=None`."
+                f"{error} With `head=None` no head is left out."
             ) from error
 
 

@@ -1,5 +1,6 @@
 """The trainer: from its flags to a comparison of runs."""
 
+import contextlib
 import datetime
 import functools
 import os
@@ -14,6 +15,7 @@ from gnr_keras import comparison
 from gnr_keras import distribution
 from gnr_keras import gin_folder
 from gnr_keras import interruption
+from gnr_keras import profiling
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import runs
@@ -79,6 +81,7 @@ def _compare(strategy, output_dir, interrupted):
         strategy.scope(),
         distribution.explained(strategy),
         distribution.output_of(strategy, output_dir) as own_output_dir,
+        _profile(own_output_dir),
     ):
         return comparison.compare(
             flags.GIN_FILE.value,
@@ -106,6 +109,20 @@ def _build_progress(output_dir, num_runs):
         return console
     board = tensorboard.TensorBoardProgress(output_dir)
     return progress.Several([console, board])
+
+
+def _profile(output_dir):
+    steps = flags.PROFILE.value
+    if steps is None:
+        return contextlib.nullcontext()
+    if len(steps) != 2 or not all(step.isdecimal() for step in steps):
+        raise ValueError(
+            "--profile takes the first and the last step to trace, such as "
+            f"50,80. Received: {','.join(steps)!r}."
+        )
+    return profiling.Profile(
+        pathlib.Path(output_dir) / "profile", *map(int, steps)
+    )
 
 
 def _build_strategy():

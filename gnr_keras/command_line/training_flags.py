@@ -44,6 +44,11 @@ SHARE_DIR = flags.DEFINE_string(
 TENSORBOARD = flags.DEFINE_bool(
     "tensorboard", False, "Write what TensorBoard shows, beside the results."
 )
+PROFILE = flags.DEFINE_list(
+    "profile",
+    None,
+    "First and last step to trace, such as 50,80; counted from the start.",
+)
 STRATEGY = flags.DEFINE_enum(
     "strategy",
     "default",

@@ -4,6 +4,7 @@ from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import NoReplay
 from gnr_keras.replay.base import Replay
 from gnr_keras.replay.generated import GeneratedReplay
+from gnr_keras.replay.mixing import mix_batches
 from gnr_keras.replay.original import OriginalReplay
 from gnr_keras.replay.random import RandomReplay
 
@@ -14,4 +15,5 @@ __all__ = [
     "OriginalReplay",
     "RandomReplay",
     "Replay",
+    "mix_batches",
 ]

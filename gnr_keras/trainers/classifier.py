@@ -96,6 +96,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             *self.model.variables,
             *self.feature_optimizer.variables,
             *self._head_optimizer.variables,
+            *(self._scaling.variables if self._scaling else ()),
         ]
 
     def fit_images(self, data, phase, rng, callbacks=(), past_classes=()):

@@ -7,6 +7,7 @@ from gnr_keras import backbones
 from gnr_keras import objectives
 from gnr_keras.trainers import loop
 from gnr_keras.trainers import parts
+from gnr_keras.trainers import scaling
 
 
 class CompiledSteps(loop.Trainer):
@@ -35,6 +36,7 @@ class CompiledSteps(loop.Trainer):
         self.weight_decay = weight_decay
         self._latent_layer = latent_layer
         self._head_name = head
+        self._scaling = scaling.of_model(model, self._strategy)
         self._prepare(model)
         with self._strategy.scope():
             self._feature_sgd = keras.optimizers.SGD(momentum=momentum)
@@ -143,21 +145,32 @@ class CompiledSteps(loop.Trainer):
                 for name, value in values.items()
             }
             loss = self._weigh(values, classes)
+            if self._scaling:
+                loss = self._scaling.enlarge(loss)
         variables = part.feature_variables + self._head.trainable_variables
         gradients = tape.gradient(loss, variables)
+        if self._scaling:
+            gradients = self._scaling.reduce(gradients)
         decay = self.weight_decay / self._strategy.num_replicas_in_sync
         gradients = [
             gradient + decay * variable
             for gradient, variable in zip(gradients, variables, strict=True)
         ]
-        cut = len(part.feature_variables)
-        if cut:
-            self.feature_optimizer.apply(
-                gradients[:cut], part.feature_variables
+
+        def apply():
+            cut = len(part.feature_variables)
+            if cut:
+                self.feature_optimizer.apply(
+                    gradients[:cut], part.feature_variables
+                )
+            self._head_optimizer.apply(
+                gradients[cut:], self._head.trainable_variables
             )
-        self._head_optimizer.apply(
-            gradients[cut:], self._head.trainable_variables
-        )
+
+        if self._scaling:
+            self._scaling.step(gradients, apply)
+        else:
+            apply()
         return values
 
     def _weigh(self, values, classes):

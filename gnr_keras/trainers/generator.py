@@ -8,6 +8,7 @@ from gnr_keras import batches
 from gnr_keras import checks
 from gnr_keras import growing
 from gnr_keras.trainers import loop
+from gnr_keras.trainers import scaling
 
 
 class GeneratorTrainer(loop.Trainer):
@@ -55,10 +56,16 @@ class GeneratorTrainer(loop.Trainer):
                 "`optimizer` must be a Keras optimizer, such as "
                 f"`keras.optimizers.Adam(2e-3)`. Received: {optimizer!r}."
             )
+        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+            raise ValueError(
+                "The trainer scales the loss itself where its generator is in "
+                f"float16. Received: {optimizer!r}. Give the optimizer inside."
+            )
         if schedule:
             self._learning_rate = float(
                 keras.ops.convert_to_numpy(optimizer.learning_rate)
             )
+        self._scaling = scaling.of_model(generator, self._strategy)
         self._prepare(generator, classifier, optimizer)
 
     def grow(self, generator, classifier):
@@ -83,7 +90,11 @@ class GeneratorTrainer(loop.Trainer):
 
     @property
     def _variables(self):
-        return [*self.generator.variables, *self._optimizer.variables]
+        return [
+            *self.generator.variables,
+            *self._optimizer.variables,
+            *(self._scaling.variables if self._scaling else ()),
+        ]
 
     def fit(self, latents, labels, memory, rng, callbacks=()):
         """Trains on an experience and on the memory replayed in it.
@@ -201,8 +212,16 @@ class GeneratorTrainer(loop.Trainer):
                 for name, value in values.items()
             }
             loss = self._weigh(values)
+            if self._scaling:
+                loss = self._scaling.enlarge(loss)
         gradients = tape.gradient(loss, variables)
-        self._optimizer.apply(gradients, variables)
+        if self._scaling:
+            gradients = self._scaling.reduce(gradients)
+            self._scaling.step(
+                gradients, lambda: self._optimizer.apply(gradients, variables)
+            )
+        else:
+            self._optimizer.apply(gradients, variables)
         return values
 
     def _weigh(self, values):

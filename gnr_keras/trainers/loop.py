@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from gnr_keras import checks
 from gnr_keras import guards
+from gnr_keras import profiling
 from gnr_keras import states
 
 
@@ -177,7 +178,11 @@ def run_loop(
     """
     position = position or Position()
     callbacks = keras.callbacks.CallbackList(
-        list(callbacks), model=model, epochs=epochs, steps=steps, verbose=0
+        [*callbacks, *profiling.callbacks(steps, steps_per_call)],
+        model=model,
+        epochs=epochs,
+        steps=steps,
+        verbose=0,
     )
     model.stop_training = False
     callbacks.on_train_begin()

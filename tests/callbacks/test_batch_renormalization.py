@@ -1,6 +1,7 @@
 """Tests of the schedule of batch renormalisation, under `model.fit`."""
 
 import keras
+import kinds
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -173,3 +174,12 @@ def test_model_that_fit_has_yet_to_build_is_a_clear_error():
     model.compile("sgd", "mse")
     with pytest.raises(ValueError, match="[Bb]uil"):
         model.fit(X, Y, verbose=0, callbacks=[schedule_3_5()])
+
+
+def test_layers_inside_layers_of_a_subclassed_model_are_found():
+    layer = BatchRenormalization()
+    model = kinds.subclassed(kinds.Block(layer), keras.layers.Dense(1))
+    model.compile("sgd", "mse")
+    x = np.random.default_rng(0).normal(size=(8, 4)).astype("float32")
+    model.fit(x, Y, verbose=0, callbacks=[schedule_3_5()])
+    np.testing.assert_allclose(limits(layer)[:2], [3, 5], rtol=1e-6)

@@ -4,6 +4,7 @@ A row of two weights (a, b), less its mean, is ((a - b) / 2, (b - a) / 2).
 """
 
 import keras
+import kinds
 import numpy as np
 import pytest
 
@@ -242,21 +243,18 @@ def clusters(classes, per_class=8, seed=0):
     return (CENTRES[labels] + noise).astype("float32"), labels
 
 
+def layers_of_classifier():
+    return (
+        keras.layers.Dense(4, activation="relu", trainable=False),
+        keras.layers.Dense(3, use_bias=False, name="predictions"),
+    )
+
+
 def functional_classifier():
     inputs = keras.Input((4,))
     features = keras.layers.Dense(4, activation="relu", trainable=False)
     head = keras.layers.Dense(3, use_bias=False, name="head")
     return keras.Model(inputs, head(features(inputs)))
-
-
-def sequential_classifier():
-    return keras.Sequential(
-        [
-            keras.Input((4,)),
-            keras.layers.Dense(4, activation="relu", trainable=False),
-            keras.layers.Dense(3, use_bias=False, name="head"),
-        ]
-    )
 
 
 def compiled(model):
@@ -271,15 +269,16 @@ def fit(model, cwr, x, y, epochs=3):
     model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, callbacks=[cwr])
 
 
-@pytest.mark.parametrize(
-    "make_model", [functional_classifier, sequential_classifier]
-)
+@kinds.every_kind
+@kinds.head_by_name_and_as_layer
 @pytest.mark.parametrize("replay_sign", ["negative", "positive"])
 def test_fit_moves_rows_of_replayed_classes_only_if_positive(
-    make_model, replay_sign
+    make_model, find_head, replay_sign
 ):
-    model = compiled(make_model())
-    cwr = CWRConsolidation(replay_sign=replay_sign)
+    keras.utils.set_random_seed(0)
+    features, head = layers_of_classifier()
+    model = compiled(make_model(features, head))
+    cwr = CWRConsolidation(find_head(head), replay_sign=replay_sign)
     x, y = clusters([0, 1])
     cwr.begin_experience(y)
     fit(model, cwr, x, y)
@@ -303,7 +302,7 @@ def test_fit_moves_rows_of_replayed_classes_only_if_positive(
     # Class 1 was neither in the experience nor in the replay.
     assert cwr.rows[1].tobytes() == before[1].tobytes()
     assert np.abs(cwr.rows[2]).max() > 0.01
-    np.testing.assert_array_equal(kernel_rows(model), cwr.rows)
+    np.testing.assert_array_equal(head.kernel.numpy().T, cwr.rows)
 
 
 def test_fit_over_two_experiences_ends_with_all_classes_known():
@@ -471,6 +470,27 @@ def test_head_that_is_not_there_is_an_error_that_names_the_layers():
         begin(cwr, head_model(), [0])
 
 
+def test_head_of_another_model_is_an_error():
+    one, other = head_model(), head_model()
+    cwr = CWRConsolidation(head=one.get_layer("head"))
+    with pytest.raises(ValueError, match="not one of the model.*its name"):
+        begin(cwr, other, [0])
+
+
+def test_name_of_several_layers_is_an_error_unless_one_lies_above():
+    keras.utils.set_random_seed(0)
+    inner = [keras.layers.Dense(4, name="head") for _ in range(2)]
+    blocks = kinds.Block(inner[0]), kinds.Block(inner[1])
+    with pytest.raises(ValueError, match="2 layers 'head'.*the layer itself"):
+        begin(CWRConsolidation(), kinds.subclassed(*blocks), [0])
+    outer = keras.layers.Dense(3, name="head")
+    model = kinds.subclassed(kinds.Block(*blocks), outer)
+    before = inner[0].kernel.numpy()
+    begin(CWRConsolidation(), model, [0])
+    np.testing.assert_array_equal(outer.kernel, np.zeros((4, 3)))
+    np.testing.assert_array_equal(inner[0].kernel, before)
+
+
 def test_head_that_is_not_dense_is_an_error():
     inputs = keras.Input((2,))
     model = keras.Model(inputs, keras.layers.ReLU(name="head")(inputs))
@@ -483,8 +503,11 @@ def test_model_that_fit_has_yet_to_build_is_a_clear_error():
     model, cwr = compiled(keras.Sequential([head])), CWRConsolidation()
     x, y = clusters([0, 1])
     cwr.begin_experience(y)
-    with pytest.raises(ValueError, match="[Bb]uild"):
+    with pytest.raises(ValueError, match="Build the model"):
         fit(model, cwr, x, y)
+    # The way that the message names.
+    model(x[:1])
+    fit(model, cwr, x, y)
 
 
 @pytest.mark.parametrize("option", ["replay_sign", "centering", "load_rows"])

@@ -1,6 +1,7 @@
 """Tests of the callback that ends an experience for the optimizer."""
 
 import keras
+import kinds
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -37,8 +38,8 @@ def classifier():
     return keras.Model(inputs, keras.layers.Dense(3, name="head")(x))
 
 
-def protected(**options):
-    options = {"strength": 1.0, "clip": 1.0, "epsilon": 1e-3, **options}
+def protected(strength=1.0, **options):
+    options = {"strength": strength, "clip": 1.0, "epsilon": 1e-3, **options}
     return SynapticIntelligence(keras.optimizers.SGD(0.05), **options)
 
 
@@ -50,10 +51,10 @@ def compiled(model, optimizer):
     return model
 
 
-def fit(model, callback, seed=0):
+def fit(model, callback, seed=0, features=5):
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(32, 5)).astype("float32")
-    y = (x @ rng.normal(size=(5, 3))).argmax(1)
+    x = rng.normal(size=(32, features)).astype("float32")
+    y = (x @ rng.normal(size=(features, 3))).argmax(1)
     model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[callback])
 
 
@@ -103,6 +104,42 @@ def test_each_fit_is_an_experience_and_excluded_layers_stay_free():
         totals.append(optimizer.importances[0].numpy())
     # The second experience adds to the first.
     assert totals[1].sum() > 1.05 * totals[0].sum()
+
+
+@kinds.every_kind
+@kinds.head_by_name_and_as_layer
+def test_fit_of_every_kind_of_model(make_model, find_head):
+    keras.utils.set_random_seed(0)
+    features = keras.layers.Dense(6, use_bias=False)
+    head = keras.layers.Dense(3, use_bias=False, name="predictions")
+    model = make_model(features, head)
+    free = protected(strength=0.0)
+    compiled(model, free)
+    callback = SynapticIntelligenceConsolidation(head=find_head(head))
+    fit(model, callback, features=4)
+    importance = dict(
+        zip(map(id, model.trainable_variables), free.importances, strict=True)
+    )
+    assert np.max(importance[id(features.kernel)]) > 1e-3
+    np.testing.assert_array_equal(
+        importance[id(head.kernel)], np.zeros(head.kernel.shape)
+    )
+
+
+@kinds.every_kind
+def test_strength_holds_the_features_of_every_kind_of_model(make_model):
+    moved = []
+    for strength in (0.0, 10.0):
+        keras.utils.set_random_seed(0)
+        features = keras.layers.Dense(6, use_bias=False)
+        head = keras.layers.Dense(3, use_bias=False, name="predictions")
+        model = compiled(make_model(features, head), protected(strength))
+        callback = SynapticIntelligenceConsolidation(head=head)
+        fit(model, callback, seed=0, features=4)
+        before = features.kernel.numpy()
+        fit(model, callback, seed=1, features=4)
+        moved.append(np.abs(features.kernel.numpy() - before).mean())
+    assert 0 < moved[1] < 0.8 * moved[0]
 
 
 def test_head_is_protected_too_if_none_is_named():

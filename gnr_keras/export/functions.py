@@ -1,0 +1,163 @@
+"""What exports compute, as functions that TensorFlow traces."""
+
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras import gaussian
+from gnr_keras import generator as generator_lib
+from gnr_keras.datasets import bounds
+from gnr_keras.datasets import images as images_lib
+
+# Classes that a prediction names.
+_TOP = 5
+
+
+def make_probabilities(learner):
+    """Makes what gives probabilities of images of the network's size.
+
+    Args:
+        learner: a `Learner`.
+    """
+    allowed = learner.predicted_classes().copy()
+
+    def probabilities(images):
+        logits = tf.cast(learner.model(images, training=False), tf.float32)
+        # As the learner predicts; what is so small has probability zero.
+        return tf.nn.softmax(tf.where(allowed, logits, tf.float32.min))
+
+    return probabilities
+
+
+def make_serve(learner, class_names):
+    """Makes what gives probabilities, and names of the best classes.
+
+    Args:
+        learner: a `Learner`.
+        class_names: names of its classes, in the order of their numbers.
+    """
+    probabilities = make_probabilities(learner)
+    names = tf.constant(list(class_names))
+    # A class that cannot be predicted is not named either.
+    top = min(_TOP, int(learner.predicted_classes().sum()))
+
+    def serve(images):
+        found = probabilities(_fit(images, learner))
+        best = tf.math.top_k(found, top)
+        return {
+            "probabilities": found,
+            # In each row: TensorFlow Serving cuts all outputs into rows.
+            "class_names": tf.tile(names[None], (tf.shape(found)[0], 1)),
+            "top_labels": best.indices,
+            "top_names": tf.gather(names, best.indices),
+            "top_probabilities": best.values,
+        }
+
+    return serve
+
+
+def make_features(learner):
+    """Makes what gives the latents of images.
+
+    Args:
+        learner: a `Learner`.
+    """
+
+    def features(images):
+        images = _fit(images, learner)
+        latents = learner.front(images, training=False)
+        return {"latents": tf.cast(latents, tf.float32)}
+
+    return features
+
+
+def _fit(images, learner):
+    """Resizes images as those of a folder are, where that is needed."""
+    height, width = tf.unstack(tf.shape(images, tf.int64)[1:3])
+    allowed = tf.debugging.Assert(
+        bounds.allow([height, width, height * width]),
+        [
+            "Expected images of at most",
+            bounds.MAX_PIXELS,
+            "pixels, whose longer side is at most",
+            bounds.MAX_RATIO,
+            "times the shorter. Received height and width:",
+            height,
+            width,
+        ],
+    )
+    with tf.control_dependencies([allowed]):
+        images = tf.identity(images)
+    images = images_lib.fit(images, learner.model.input_shape[1:3])
+    return tf.cast(images, tf.float32)
+
+
+def make_generate(learner):
+    """Makes what draws latents of given classes.
+
+    Args:
+        learner: a `Learner`.
+
+    Returns:
+        A function, or `None` where there is no generator; of one that is not
+        known here, that is said with a warning.
+    """
+    generator = getattr(learner.replay, "generator", None)
+    if isinstance(generator, generator_lib.ConditionalVAE):
+        units, decode = generator.z_dim, generator.decode
+    elif isinstance(generator, gaussian.ClassGaussian):
+        units, decode = _gaussian_decoder(generator)
+    else:
+        if generator is not None:
+            warnings.warn(
+                f"The {type(generator).__name__} is not exported: expected a "
+                "generator of this package, or a `ConditionalVAE` of your own.",
+                stacklevel=3,
+            )
+        return None
+    seen = tf.constant(learner.seen)
+
+    def generate(labels, seed):
+        inside = (labels >= 0) & (labels < learner.num_classes)
+        known = inside & tf.gather(seen, tf.where(inside, labels, 0))
+        asserted = tf.debugging.Assert(
+            tf.reduce_all(known),
+            ["Expected labels of classes that were learned. Received:", labels],
+            summarize=10,
+        )
+        with tf.control_dependencies([asserted]):
+            labels = tf.identity(labels)
+        # The same on all devices.
+        noise = tf.random.stateless_normal(
+            (tf.size(labels), units), tf.stack([seed, 0]), alg="philox"
+        )
+        return {"latents": decode(noise, labels)}
+
+    return generate
+
+
+def _gaussian_decoder(generator):
+    """What `ClassGaussian.generate` does with its noise, in TensorFlow."""
+    classes = range(generator.num_classes)
+    gaussians = [generator.before_activation(label) for label in classes]
+    # As variables, they do not lie in the graph.
+    means, deviations, shared, own = (
+        tf.Variable(value, trainable=False)
+        for value in (
+            np.stack([mean for mean, _ in gaussians]),
+            np.stack([deviation for _, deviation in gaussians]),
+            *generator.noise_weights(),
+        )
+    )
+    directions, units = shared.shape
+
+    def decode(noise, labels):
+        noise = noise[:, :directions] @ shared + noise[:, directions:] * own
+        noise = tf.reshape(noise, (-1, *generator.data_shape))
+        patterns = tf.gather(means, labels) + (
+            tf.gather(deviations, labels) * noise
+        )
+        return tf.clip_by_value(patterns, *generator.bounds)
+
+    return directions + units, decode

@@ -1,0 +1,99 @@
+"""Exports for LiteRT (TensorFlow Lite): phones and small computers."""
+
+import math
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras.export import folders
+from gnr_keras.export import functions
+
+# Part of all weights that is not quantised. It is in the smallest kernels:
+# those of the first layers, where rounding costs most, and depthwise ones,
+# which LiteRT runs slower when they are quantised.
+_FLOAT_PART = 0.05
+
+
+def write_litert(learner, class_names, folder):
+    """Writes the classifier for LiteRT (TensorFlow Lite), in two files.
+
+    `model_float32.tflite` computes in single precision. Kernels of
+    `model_int8.tflite` have 8 bits (dynamic-range quantisation), but for the
+    smallest, which hold a twentieth of all weights; inputs and outputs are the
+    same. Both take one image of the network's size, uint8 as cameras give it,
+    and return the probabilities of all classes.
+
+    Args:
+        learner: see `write_saved_model`.
+        class_names: see there.
+        folder: see there.
+    """
+    folders.check_names(learner, class_names)
+    with folders.whole_folder(folder) as part:
+        model = _convert(learner)
+        (part / "model_float32.tflite").write_bytes(model)
+        quantised = _quantise(model, _least_quantised(learner.model))
+        (part / "model_int8.tflite").write_bytes(quantised)
+        folders.describe(learner, class_names, part)
+
+
+def _convert(learner):
+    probabilities = functions.make_probabilities(learner)
+
+    def serve(images):
+        return {"probabilities": probabilities(tf.cast(images, tf.float32))}
+
+    # Of one image: accelerators ask for shapes that are fixed.
+    shape = (1, *learner.model.input_shape[1:])
+    archive = keras.export.ExportArchive()
+    archive.add_endpoint(
+        "serve", serve, [tf.TensorSpec(shape, tf.uint8, name="images")]
+    )
+    with tempfile.TemporaryDirectory() as saved_model:
+        archive.write_out(saved_model, verbose=False)
+        converter = tf.lite.TFLiteConverter.from_saved_model(saved_model)
+        return converter.convert()
+
+
+def _least_quantised(model):
+    """Weights of the smallest kernel that is quantised."""
+    sizes = sorted(
+        math.prod(weight.shape)
+        for weight in model.weights
+        if len(weight.shape) > 1
+    )
+    kept = np.cumsum(sizes) <= _FLOAT_PART * sum(sizes)
+    return sizes[kept.sum()]
+
+
+def _quantise(model, least):
+    try:
+        from ai_edge_quantizer import quantizer
+    except ImportError as error:
+        raise ImportError(
+            "Exports for LiteRT need the package ai-edge-quantizer. Install "
+            'it with `pip install -e ".[litert]"`.'
+        ) from error
+    recipe = {
+        "regex": ".*",
+        "operation": "*",
+        "algorithm_key": "min_max_uniform_quantize",
+        "op_config": {
+            "weight_tensor_config": {
+                "num_bits": 8,
+                "symmetric": True,
+                "granularity": "CHANNELWISE",
+                "dtype": "INT",
+            },
+            # Activations are rounded as they come, and sums are of integers.
+            "compute_precision": "INTEGER",
+            "explicit_dequantize": False,
+            "min_weight_elements": least,
+        },
+    }
+    result = quantizer.Quantizer(model, [recipe]).quantize(
+        enable_progress_bar=False, enable_progress_report=False
+    )
+    return result.quantized_model

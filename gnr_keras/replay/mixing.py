@@ -1,0 +1,129 @@
+"""Batches of current and replayed patterns, for `model.fit`."""
+
+import numpy as np
+import tensorflow as tf
+
+from gnr_keras import batches
+from gnr_keras import checks
+from gnr_keras.replay.base import Memory
+
+
+def mix_batches(
+    dataset: tf.data.Dataset,
+    memory: Memory,
+    batch_size: int,
+    replay_per_batch: int | None = None,
+    seed: int = 0,
+    shuffle_buffer: int = 10_000,
+) -> tf.data.Dataset:
+    """Mixes a memory into the batches of an experience.
+
+    Every batch is full and holds equally many replayed patterns, behind the
+    current ones, so that nothing is traced anew in a later experience. An
+    epoch shows each current pattern; in its last batch some come again. Those
+    of the memory are dealt out like shuffled decks: none comes again before
+    all others have come.
+
+    Args:
+        dataset: single patterns `(x, label)`, without a batch axis;
+            `unbatch()` removes one.
+        memory: what is replayed. It may be empty, as in a first experience:
+            then the current patterns fill the batch.
+        batch_size: patterns in a batch, current and replayed ones together.
+        replay_per_batch: how many of them are replayed; without it the batch
+            is shared in proportion, see `gnr_keras.batches.replay_share`.
+        seed: of the order of all patterns, another in each epoch. (As with
+            all of TensorFlow, a global seed takes part where one is set.)
+        shuffle_buffer: current patterns that the next one is drawn from, see
+            `tf.data.Dataset.shuffle`; 1 leaves their order as it is.
+
+    Returns:
+        A `tf.data.Dataset` of `(x, y)`, with `y` of shape `(batch_size, 2)`:
+        label, and 1 for what is replayed or 0. See
+        `gnr_keras.losses.NegativeReplayLoss`.
+
+    Example:
+
+    ```python
+    dataset = tf.data.Dataset.from_tensor_slices((x, y))
+    model.fit(mix_batches(dataset, Memory(old_x, old_y), batch_size=32))
+    ```
+    """
+    checks.check_whole("batch_size", batch_size)
+    checks.check_whole("shuffle_buffer", shuffle_buffer)
+    _check_patterns(dataset, memory)
+    replayed = _replayed_per_batch(
+        dataset, memory, batch_size, replay_per_batch
+    )
+    current = batch_size - replayed
+    shuffled = dataset.shuffle(shuffle_buffer, seed=seed)
+    # As many more as the last batch can lack, from the beginning.
+    filled = shuffled.concatenate(shuffled.repeat().take(current - 1))
+    mixed = filled.batch(current, drop_remainder=True).map(_flag(0))
+    if replayed:
+        patterns = tf.cast(memory.latents, dataset.element_spec[0].dtype)
+        labels = tf.convert_to_tensor(memory.labels)
+        positions = tf.data.Dataset.range(len(memory))
+        old = (
+            positions.shuffle(len(memory), seed=seed)
+            .repeat()
+            .batch(replayed, drop_remainder=True)
+            .map(lambda i: (tf.gather(patterns, i), tf.gather(labels, i)))
+            .map(_flag(1))
+        )
+        mixed = tf.data.Dataset.zip(mixed, old).map(_join)
+    return mixed.prefetch(tf.data.AUTOTUNE)
+
+
+def _flag(is_replay):
+    def flag(x, labels):
+        labels = tf.cast(tf.reshape(labels, (-1,)), tf.int32)
+        return x, tf.stack([labels, tf.fill(tf.shape(labels), is_replay)], 1)
+
+    return flag
+
+
+def _join(current, replayed):
+    return tuple(
+        tf.concat(parts, axis=0)
+        for parts in zip(current, replayed, strict=True)
+    )
+
+
+def _check_patterns(dataset, memory):
+    spec = dataset.element_spec
+    if not (
+        isinstance(spec, tuple)
+        and len(spec) == 2
+        and all(isinstance(part, tf.TensorSpec) for part in spec)
+        and spec[1].dtype.is_integer
+        and spec[1].shape.num_elements() == 1
+    ):
+        raise ValueError(
+            "`dataset` must hold single patterns with their labels, `(x, "
+            "label)`, without a batch axis: `dataset.unbatch()` removes one. "
+            f"Received: {spec}."
+        )
+    if not spec[0].shape.is_compatible_with(memory.latents.shape[1:]):
+        raise ValueError(
+            f"Patterns of `dataset` have the shape {tuple(spec[0].shape)}, and "
+            f"those of `memory` {memory.latents.shape[1:]}. They must be equal."
+        )
+    kinds = memory.latents.dtype, spec[0].dtype.as_numpy_dtype
+    if not np.can_cast(*kinds, casting="same_kind"):
+        raise ValueError(
+            f"Patterns of `dataset` are {spec[0].dtype.name}, and cannot hold "
+            f"those of `memory`, {memory.latents.dtype}. Cast the dataset: "
+            "`dataset.map(lambda x, y: (tf.cast(x, tf.float32), y))`."
+        )
+
+
+def _replayed_per_batch(dataset, memory, batch_size, replay_per_batch):
+    size = int(dataset.cardinality())
+    if size < 0 and len(memory) and replay_per_batch is None:
+        raise ValueError(
+            "How many patterns the `dataset` has is not known, and so not its "
+            "share of a batch. Give `replay_per_batch`, or say it by "
+            "`dataset.apply(tf.data.experimental.assert_cardinality(n))`."
+        )
+    return batches.replay_share(size, len(memory), batch_size, replay_per_batch)
