@@ -1,11 +1,15 @@
 """What a learner does without training: predictions, and tests of them."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import time
 import weakref
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -14,7 +18,11 @@ from gnr_keras import checks
 from gnr_keras import evaluation
 from gnr_keras import guards
 from gnr_keras import streams
+from gnr_keras import types
 from gnr_keras.datasets import conversion
+
+if TYPE_CHECKING:
+    from gnr_keras.storage import ArrayStore
 
 # Images whose latents are there at a time where none are kept.
 _PART = 4096
@@ -34,7 +42,14 @@ class Predictor:
     # Whether the front will not move any more.
     _front_stands = False
 
-    def __init__(self, model, latent_layer, predict_among, batch_size, store):
+    def __init__(
+        self,
+        model: keras.Model,
+        latent_layer: str,
+        predict_among: str,
+        batch_size: int,
+        store: ArrayStore,
+    ) -> None:
         if predict_among not in ("seen", "all"):
             raise ValueError(
                 '`predict_among` must be "seen" or "all". Received: '
@@ -52,7 +67,7 @@ class Predictor:
             self.front, self.back, batch_size, store, self._timed
         )
 
-    def evaluate(self, data):
+    def evaluate(self, data: types.Data) -> evaluation.Evaluation:
         """Tests the learner on all of `data`.
 
         The latents of the `Source` tested last are kept, since the front does
@@ -70,7 +85,7 @@ class Predictor:
             labels, predictions, self.seen
         )
 
-    def predict(self, data):
+    def predict(self, data: types.Data | np.ndarray) -> np.ndarray:
         """Returns the class predicted for each image.
 
         Args:
@@ -80,7 +95,7 @@ class Predictor:
             data = (data, np.zeros(len(data), np.int32))
         return self._test(data)[1]
 
-    def predict_latents(self, latents):
+    def predict_latents(self, latents: np.ndarray) -> np.ndarray:
         """Returns the class predicted for each latent.
 
         Args:
@@ -99,7 +114,7 @@ class Predictor:
         )
         return self._inference.predict(halved, self._allowed())
 
-    def forget_latents(self):
+    def forget_latents(self) -> None:
         """Drops the latents of the test set; they are computed anew."""
         self._inference.forget()
 
