@@ -39,6 +39,9 @@ class ConditionalVAE(keras.Model):
     There is no normalisation layer either, so nothing but the trainable
     weights can move.
 
+    `gnr_keras.GeneratorTrainer` trains it, on any arrays of patterns and
+    labels, with a classifier that looks on or with `None`.
+
     Args:
         data_shape: shape of a pattern, `(height, width, channels)` or
             `(units,)`.

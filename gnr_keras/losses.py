@@ -128,6 +128,9 @@ class NegativeReplayLoss(keras.losses.Loss):
     act on all rows, as in plain cross-entropy. This is the mask "current" of
     `gnr_keras.objectives.CrossEntropy`, figure 2 of the paper.
 
+    Negatives push away, and nothing pulls back: features that train at a high
+    rate may collapse. Freeze them, or train them at a low one.
+
     The current classes are a variable, so that a further experience traces
     nothing anew. They are saved with a compiled model.
 
