@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import subprocess
 import sys
 
@@ -526,6 +527,20 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     assert sizes["int8"] < 0.4 * sizes["float32"]
     lines = (tmp_path / "phone" / "labels.txt").read_text("utf-8").splitlines()
     assert lines == run.class_names
+
+
+def test_sizes_and_latencies_are_measured():
+    result = subprocess.run(
+        [sys.executable, "benchmarks/serving.py", "--tiny", "--calls=2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    rows = re.findall(r"^(.+?) +([\d.]+) (MB|ms)", result.stdout, re.M)
+    assert [unit for _, _, unit in rows] == 3 * ["MB"] + 6 * ["ms"]
+    sizes = {name: float(value) for name, value, _ in rows[:3]}
+    assert 0 < sizes["model_int8.tflite"] < sizes["model_float32.tflite"]
 
 
 # On photographs.
