@@ -24,6 +24,7 @@ setup(
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3.11",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Typing :: Typed",
     ],
     packages=[
         *find_packages(include=["gnr_keras", "gnr_keras.*"]),
@@ -32,7 +33,7 @@ setup(
     # Installed as `gin`, the folder would take the place of gin-config.
     package_dir={"gnr_keras.gin_files": "gin"},
     package_data={
-        "gnr_keras": ["weights/*.weights.h5"],
+        "gnr_keras": ["py.typed", "weights/*.weights.h5"],
         "gnr_keras.gin_files": ["**/*.gin"],
         "gnr_keras.html_report": ["template/*"],
     },
@@ -60,6 +61,7 @@ setup(
             "ai-edge-quantizer",
             "build",
             "hypothesis",
+            "mypy",
             "pytest",
             "pytest-xdist",
             "ruff",

@@ -3,17 +3,20 @@
 python benchmarks/precision.py
 python benchmarks/precision.py --batch_size=16 --repeats=30
 
-Of MobileNetV1: every convolution of other shape, the head, and what the
-generator is made of. A column is a time in bfloat16 / the time in float32, the
-best of interleaved repeats: below 1, bfloat16 is faster. "alone" has its
-inputs in bfloat16 already; "cast" begins and ends in float32, as a layer in
-bfloat16 between neighbours in float32 does.
+Of MobileNetV1: every layer of another kind or shape. A column is a time in
+bfloat16 / the time in float32, the best of interleaved repeats: below 1,
+bfloat16 is faster. "alone" has its inputs in bfloat16 already; "cast" begins
+and ends in float32, as a layer in bfloat16 between neighbours in float32 does.
+
+Then of its parts, in units of float32 as Keras has it: what is below the latent
+layer, forward, with normalisation folded and not; and a step of the classifier
+above it and of the generator, in each precision of a `Learner`.
 """
 
+import dataclasses
 import os
 import pathlib
 import sys
-import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -24,6 +27,11 @@ from absl import app
 from absl import flags
 
 import gnr_keras
+from benchmarks import learners
+from benchmarks import raw
+from benchmarks import sizes
+from gnr_keras import folding
+from gnr_keras import precision
 
 _BATCH = flags.DEFINE_integer("batch_size", 128, "Patterns in a batch.")
 _SIZE = flags.DEFINE_integer("image_size", 128, "Pixels of an image's side.")
@@ -31,6 +39,7 @@ _ALPHA = flags.DEFINE_float("alpha", 1.0, "Width of MobileNetV1.")
 _REPEATS = flags.DEFINE_integer("repeats", 20, "The best of so many counts.")
 _LAYERS = flags.DEFINE_integer("layers", None, "Only so many, to try it out.")
 _WAYS = ("float32", "alone", "cast")
+_PRECISIONS = ("float32", "bfloat16_products", "mixed_bfloat16")
 
 
 def main(argv):
@@ -46,6 +55,65 @@ def main(argv):
             for way in ("alone", "cast"):
                 row += f"{taken[way] / taken['float32']:>7.2f}"
         print(row, flush=True)
+    for part, best in _parts():
+        print(f"\n{part}")
+        for name, seconds in best.items():
+            ratio = seconds / best["float32"]
+            print(f"{name:<36}{1000 * seconds:>8.2f}{ratio:>7.2f}", flush=True)
+
+
+def _parts():
+    """Names, and seconds of a batch by precision."""
+    size = dataclasses.replace(
+        sizes.FULL,
+        batch_size=_BATCH.value,
+        replay_per_batch=_BATCH.value // 2,
+        image_size=_SIZE.value,
+        alpha=_ALPHA.value,
+    )
+    built = {name: _learner(size, name) for name in _PRECISIONS}
+    front = built["float32"].front
+    yield (
+        "below the latent layer, forward",
+        raw.interleaved(
+            {
+                "float32": _forward(front),
+                "float32, folded": _forward(folding.fold(front)),
+                "bfloat16, folded": _forward(folding.fold(front, "bfloat16")),
+            },
+            _REPEATS.value,
+            count=1,
+        ),
+    )
+    for part, build in (
+        ("classifier", raw.classifier_step),
+        ("generator", raw.generator_step),
+    ):
+        steps = {}
+        for name, learner in built.items():
+            with precision.scope(name):
+                steps[name] = build(learner, size)
+        yield (
+            f"{part}, step",
+            raw.interleaved(steps, _REPEATS.value, count=1),
+        )
+
+
+def _learner(size, name):
+    strategy = gnr_keras.strategies.ar1free(learners.generated_replay(size))
+    return gnr_keras.Learner(
+        learners.backbone(size),
+        learners.LATENT_LAYER,
+        learners.NUM_CLASSES,
+        strategy=strategy,
+        precision=name,
+    )
+
+
+def _forward(model):
+    x = tf.random.uniform((_BATCH.value, *model.input_shape[1:]), 0, 255)
+    forward = tf.function(lambda: model(x, training=False))
+    return lambda: forward()[0, 0]
 
 
 def _layers():
@@ -75,15 +143,7 @@ def _layers():
 
 def _measure(layer, shape, backward):
     steps = {way: _step(layer, shape, way, backward) for way in _WAYS}
-    for step in steps.values():
-        step()
-    best = dict.fromkeys(steps, float("inf"))
-    for _ in range(_REPEATS.value):
-        for way, step in steps.items():
-            begin = time.perf_counter()
-            step().numpy()
-            best[way] = min(best[way], time.perf_counter() - begin)
-    return best
+    return raw.interleaved(steps, _REPEATS.value, count=1)
 
 
 def _step(layer, shape, way, backward):

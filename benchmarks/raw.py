@@ -8,6 +8,8 @@ import time
 import keras
 import tensorflow as tf
 
+from gnr_keras import folding
+
 _STEPS = 4
 
 
@@ -19,33 +21,64 @@ def seconds_per_step(learner, size):
         size: a `Size`.
 
     Returns:
-        Seconds of a batch: "front" (forward), "classifier" (forward,
-        backward and update of what is above the latent layer) and
-        "generator" (likewise); the best of the repeats, interleaved.
+        Seconds by name: "front" of an image (forward, in the batch that is
+        best), "classifier" of a batch (forward, backward and update of what
+        is above the latent layer) and "generator" (likewise); the best of the
+        repeats, interleaved.
     """
-    steps = {
-        "front": _front(learner, size),
-        "classifier": _classifier(learner, size),
-        "generator": _generator(learner, size),
-    }
+    fronts = {n: _front(learner, n) for n in size.front_batches}
+    best = interleaved(
+        {
+            **fronts,
+            "classifier": classifier_step(learner, size),
+            "generator": generator_step(learner, size),
+        },
+        size.repeats,
+    )
+    best["front"] = min(best.pop(n) / n for n in fronts)
+    return best
+
+
+def interleaved(steps, repeats, count=_STEPS):
+    """Measures compiled steps in turn, so that all meet the same machine.
+
+    Args:
+        steps: functions by name, each of which returns a tensor.
+        repeats: how often; the best counts.
+        count: calls at a time.
+
+    Returns:
+        Seconds of a call, by name.
+    """
     for step in steps.values():
         step()
     best = dict.fromkeys(steps, float("inf"))
-    for _ in range(size.repeats):
+    for _ in range(repeats):
         for name, step in steps.items():
             begin = time.perf_counter()
-            for _ in range(_STEPS):
+            for _ in range(count):
                 result = step()
             result.numpy()
-            taken = (time.perf_counter() - begin) / _STEPS
+            taken = (time.perf_counter() - begin) / count
             best[name] = min(best[name], taken)
     return best
 
 
-def _front(learner, size):
-    shape = (size.batch_size, *learner.front.input_shape[1:])
+def generator_cost(learner, size):
+    """Returns the time of a step of the generator / of the classifier."""
+    steps = {
+        "classifier": classifier_step(learner, size),
+        "generator": generator_step(learner, size),
+    }
+    best = interleaved(steps, size.repeats)
+    return best["generator"] / best["classifier"]
+
+
+def _front(learner, batch_size):
+    shape = (batch_size, *learner.front.input_shape[1:])
     images = tf.random.uniform(shape, 0, 255)
-    forward = tf.function(lambda x: learner.front(x, training=False))
+    front = folding.fold(learner.front)
+    forward = tf.function(lambda x: front(x, training=False))
     return lambda: tf.reduce_sum(forward(images))
 
 
@@ -55,7 +88,8 @@ def _latents(learner, size):
     return tf.random.uniform(shape, 0, 6), labels
 
 
-def _classifier(learner, size):
+def classifier_step(learner, size):
+    """Compiles a step of what is above the latent layer."""
     # A copy, so that what is measured later starts from the same weights.
     model = keras.models.clone_model(learner.back)
     variables = model.trainable_variables
@@ -74,7 +108,8 @@ def _classifier(learner, size):
     return step
 
 
-def _generator(learner, size):
+def generator_step(learner, size):
+    """Compiles a step of the generator."""
     generator = learner.replay.generator
     copy = type(generator).from_config(generator.get_config())
     variables = copy.trainable_variables
@@ -103,11 +138,11 @@ def experience_seconds(size, steps, front_epochs=1):
 
     Args:
         size: a `Size`.
-        steps: seconds of a step by name.
+        steps: what `seconds_per_step` returned.
         front_epochs: how often each image goes through the front.
     """
     images = 2 * (size.images // 2)
-    front = front_epochs * images / size.batch_size * steps["front"]
+    front = front_epochs * images * steps["front"]
     batches = -(-images // (size.batch_size - size.replay_per_batch))
     return front + size.epochs * batches * steps["classifier"]
 

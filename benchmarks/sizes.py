@@ -14,11 +14,18 @@ class Size:
         epochs: passes over it.
         batch_size: patterns in a batch.
         replay_per_batch: replayed ones among them.
+        front_batches: images that go through the front at once: the machine
+            likes one number best.
+        small_batch: patterns in a batch of the generator, as gin files of
+            short experiences have it.
         repeats: how often everything is measured; the best counts.
         experiences: short experiences in a row.
         settled: after so many, time and memory shall be flat.
         window: experiences whose time is compared.
         classes: numbers of classes that the time of a batch is compared of.
+        patterns: numbers of patterns that the time of each is compared of.
+        quickstart: whether the start is that of the quickstart as it is, the
+            data of which are drawn first; else that of a smaller one.
     """
 
     image_size: int
@@ -27,15 +34,60 @@ class Size:
     epochs: int
     batch_size: int
     replay_per_batch: int
+    front_batches: tuple[int, ...]
+    small_batch: int
     repeats: int
     experiences: int
     settled: int
     window: int
     classes: tuple[int, ...]
+    patterns: tuple[int, ...]
+    quickstart: bool
 
 
-# 768 images, 4 epochs, 45 + 83 patterns in a batch.
-FULL = Size(128, 1.0, 768, 4, 128, 83, 3, 391, 20, 50, (10, 100, 1000))
-QUICK = Size(128, 1.0, 90, 2, 128, 83, 2, 120, 20, 30, (10, 1000))
+FULL = Size(
+    image_size=128,
+    alpha=1.0,
+    images=768,
+    epochs=4,
+    batch_size=128,
+    replay_per_batch=83,
+    front_batches=(16, 32, 64, 128),
+    small_batch=16,
+    repeats=3,
+    experiences=391,
+    settled=20,
+    window=50,
+    classes=(10, 100, 1000),
+    patterns=(256, 512, 1024),
+    quickstart=True,
+)
+QUICK = dataclasses.replace(
+    FULL,
+    images=90,
+    epochs=2,
+    repeats=2,
+    experiences=120,
+    window=30,
+    classes=(10, 1000),
+    patterns=(64, 128, 256),
+    quickstart=False,
+)
 # Only to see that everything runs: its figures say nothing.
-TINY = Size(32, 0.25, 12, 2, 8, 4, 1, 12, 3, 4, (10, 20))
+TINY = Size(
+    image_size=32,
+    alpha=0.25,
+    images=12,
+    epochs=2,
+    batch_size=8,
+    replay_per_batch=4,
+    front_batches=(8,),
+    small_batch=4,
+    repeats=1,
+    experiences=12,
+    settled=3,
+    window=4,
+    classes=(10, 20),
+    patterns=(8, 16),
+    quickstart=False,
+)

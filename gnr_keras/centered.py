@@ -1,5 +1,7 @@
 """A conditional VAE of how patterns differ from the mean of their class."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -7,6 +9,7 @@ from keras import ops
 from gnr_keras import checks
 from gnr_keras import generator
 from gnr_keras import losses
+from gnr_keras import types
 
 
 @keras.saving.register_keras_serializable(package="gnr_keras")
@@ -57,19 +60,19 @@ class CenteredVAE(generator.ConditionalVAE):
 
     def __init__(
         self,
-        data_shape,
-        num_classes,
-        z_dim=100,
-        width=64,
-        hidden=256,
-        beta=0.1,
-        eta=0.01,
-        feature_weight=10.0,
-        classifier_every=2,
-        output_activation="relu6",
-        seed=0,
-        name="generator",
-    ):
+        data_shape: Sequence[int],
+        num_classes: int,
+        z_dim: int = 100,
+        width: int = 64,
+        hidden: int = 256,
+        beta: float = 0.1,
+        eta: float = 0.01,
+        feature_weight: float = 10.0,
+        classifier_every: int = 2,
+        output_activation: str = "relu6",
+        seed: int = 0,
+        name: str = "generator",
+    ) -> None:
         checks.check_number("feature_weight", feature_weight)
         super().__init__(
             data_shape,
@@ -99,7 +102,7 @@ class CenteredVAE(generator.ConditionalVAE):
             name="class_counts",
         )
 
-    def adapt(self, x, labels):
+    def adapt(self, x: np.ndarray, labels: np.ndarray) -> None:
         """Takes real patterns into the means of their classes.
 
         Args:
@@ -125,12 +128,14 @@ class CenteredVAE(generator.ConditionalVAE):
         self.class_means.assign(means)
         self.class_counts.assign(counts)
 
-    def encode(self, x, labels):
+    def encode(
+        self, x: types.Tensor, labels: types.Tensor
+    ) -> tuple[types.Tensor, types.Tensor]:
         """Returns mean and log variance of `q(z | x, y)`."""
         x = ops.convert_to_tensor(x, "float32")
         return super().encode(x - self._means_of(labels), labels)
 
-    def decode(self, z, labels):
+    def decode(self, z: types.Tensor, labels: types.Tensor) -> types.Tensor:
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
         inputs = [z, self._one_hot(labels), self._means_of(labels)]

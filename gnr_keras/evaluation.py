@@ -1,10 +1,18 @@
 """What a learner knows: accuracies over a stream, and their summaries."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gnr_keras import types
 from gnr_keras.quality import Quality
+
+if TYPE_CHECKING:
+    from gnr_keras.streams import Stream
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +34,9 @@ class Evaluation:
     confusion: np.ndarray | None = None
 
     @classmethod
-    def from_predictions(cls, labels, predictions, seen):
+    def from_predictions(
+        cls, labels: np.ndarray, predictions: np.ndarray, seen: np.ndarray
+    ) -> Evaluation:
         """Compares predictions with labels.
 
         Args:
@@ -47,7 +57,7 @@ class Evaluation:
         return cls(float(right.mean()), growing, by_class, confusion)
 
 
-def average_accuracy(accuracies):
+def average_accuracy(accuracies: Sequence[float] | np.ndarray) -> float:
     """Mean of the accuracy over the evaluations of a stream.
 
     `average_accuracy` of `results.json` is that of the whole test set
@@ -57,7 +67,9 @@ def average_accuracy(accuracies):
     return float(np.mean(accuracies))
 
 
-def forgetting(matrix, first_evaluation):
+def forgetting(
+    matrix: np.ndarray, first_evaluation: np.ndarray
+) -> float | None:
     """How far classes fell below their best.
 
     For each class, its best accuracy in any evaluation from its first
@@ -80,7 +92,9 @@ def forgetting(matrix, first_evaluation):
     return float(np.mean(falls)) if falls else None
 
 
-def backward_transfer(matrix, first_evaluation):
+def backward_transfer(
+    matrix: np.ndarray, first_evaluation: np.ndarray
+) -> float | None:
     """What later experiences did to classes learned before.
 
     For each class, its final accuracy less that at its first evaluation
@@ -101,7 +115,9 @@ def backward_transfer(matrix, first_evaluation):
     return float(np.mean(gains)) if gains else None
 
 
-def forward_transfer(matrix, first_evaluation, predict_among):
+def forward_transfer(
+    matrix: np.ndarray, first_evaluation: np.ndarray, predict_among: str
+) -> float | None:
     """What a learner knows of a class before it appears.
 
     For each class that appears after the first evaluation, its accuracy in
@@ -184,7 +200,7 @@ class History:
         class_order: the classes in the order in which they appear.
     """
 
-    def __init__(self, stream, predict_among):
+    def __init__(self, stream: Stream, predict_among: str) -> None:
         self._predict_among = predict_among
         # The columns of the matrix, in the order of the sources' classes.
         self._columns = np.argsort(stream.original_classes)
@@ -200,8 +216,12 @@ class History:
         self.qualities = []
 
     def add(
-        self, experience_index, evaluation, replay_accuracy=None, quality=None
-    ):
+        self,
+        experience_index: int,
+        evaluation: Evaluation,
+        replay_accuracy: float | None = None,
+        quality: Quality | None = None,
+    ) -> None:
         """Adds the evaluation made after an experience.
 
         Args:
@@ -217,7 +237,7 @@ class History:
         self.replay_accuracies.append(replay_accuracy)
         self.qualities.append(quality)
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns the evaluations so far, as arrays by name."""
         state = {
             "evaluated_after": np.array(self.evaluated_after, int),
@@ -229,7 +249,7 @@ class History:
             state |= _stack(Quality, self.qualities)
         return state
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         self.evaluated_after = state["evaluated_after"].tolist()
         count = len(self.evaluated_after)
@@ -244,7 +264,7 @@ class History:
         self.qualities = [Quality(*row) for row in _unstack(Quality, state)]
         self.qualities = self.qualities or [None] * count
 
-    def summary(self):
+    def summary(self) -> dict:
         """Returns the figures of `results.json`, `None` where undefined."""
         matrix = np.stack([e.accuracy_by_class for e in self.evaluations])
         first = np.searchsorted(self.evaluated_after, self._first_experience)

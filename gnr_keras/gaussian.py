@@ -1,11 +1,21 @@
 """A generator without gradients: a Gaussian of the latents of each class."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import math
 import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
+
+from gnr_keras import types
+
+if TYPE_CHECKING:
+    from gnr_keras.replay.base import Memory
 
 # What patterns are cut off at, by the activation that the latents come from.
 _RANGES = {
@@ -69,12 +79,12 @@ class ClassGaussian:
 
     def __init__(
         self,
-        data_shape,
-        num_classes,
-        rank=0,
-        output_activation="relu6",
-        seed=0,
-    ):
+        data_shape: Sequence[int],
+        num_classes: int,
+        rank: int = 0,
+        output_activation: str = "relu6",
+        seed: int = 0,
+    ) -> None:
         if output_activation not in _RANGES:
             raise ValueError(
                 f"`output_activation` must be one of {list(_RANGES)}. "
@@ -97,7 +107,7 @@ class ClassGaussian:
         self._scatter = np.zeros(units)
         self._directions = np.zeros((0, units))
 
-    def update(self, latents, labels):
+    def update(self, latents: np.ndarray, labels: np.ndarray) -> None:
         """Takes real patterns into the statistics.
 
         Args:
@@ -118,7 +128,7 @@ class ClassGaussian:
             if self.rank:
                 self._rotate(np.concatenate(added))
 
-    def generate(self, labels, seed):
+    def generate(self, labels: np.ndarray, seed: int) -> np.ndarray:
         """Draws one pattern of each given class.
 
         Args:
@@ -158,11 +168,11 @@ class ClassGaussian:
         return patterns
 
     @property
-    def bounds(self):
+    def bounds(self) -> tuple[float, float]:
         """What patterns are cut off at, `(low, high)`."""
         return _RANGES[self.output_activation]
 
-    def noise_weights(self):
+    def noise_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """What a unit's noise, of variance 1, takes from each source.
 
         Returns:
@@ -175,7 +185,7 @@ class ClassGaussian:
         own = np.sqrt((1 - np.square(shared).sum(axis=0)).clip(0))
         return shared.astype(np.float32), own.astype(np.float32)
 
-    def before_activation(self, label):
+    def before_activation(self, label: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of the Gaussian that is cut off.
 
         Args:
@@ -198,7 +208,7 @@ class ClassGaussian:
             np.where(changed, factor, deviation).astype(np.float32),
         )
 
-    def check_range(self, x):
+    def check_range(self, x: np.ndarray) -> None:
         """Raises `ValueError` for patterns that no Gaussian here can give."""
         low, high = self.bounds
         if len(x) and not (low <= x.min() and x.max() <= high):
@@ -209,7 +219,7 @@ class ClassGaussian:
                 'activation that fits the latent layer, or "linear".'
             )
 
-    def grown(self, num_classes):
+    def grown(self, num_classes: int) -> ClassGaussian:
         """Returns a generator of more classes that knows what this one does.
 
         Args:
@@ -229,11 +239,11 @@ class ClassGaussian:
             setattr(generator, name, new)
         return generator
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns all statistics, as arrays by name."""
         return {name: getattr(self, name).copy() for name in _STATISTICS}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         for name in _STATISTICS:
             setattr(self, name, np.array(state[name]))
@@ -298,10 +308,12 @@ class GaussianTrainer:
         classifier: not used; trainers of generators are built with one.
     """
 
-    def __init__(self, generator, classifier):
+    def __init__(
+        self, generator: ClassGaussian, classifier: keras.Model
+    ) -> None:
         self.generator = generator
 
-    def grow(self, generator, classifier):
+    def grow(self, generator: ClassGaussian, classifier: keras.Model) -> None:
         """Goes on with a generator that has grown by new classes.
 
         Args:
@@ -310,15 +322,22 @@ class GaussianTrainer:
         """
         self.generator = generator
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns what the generator knows, as arrays by name."""
         return self.generator.state()
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         self.generator.restore(state)
 
-    def fit(self, latents, labels, memory, rng, callbacks=()):
+    def fit(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         """Takes in an experience; what was replayed in it is left out.
 
         Args:

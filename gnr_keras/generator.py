@@ -1,5 +1,7 @@
 """The generator: a conditional variational autoencoder on latents."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -37,6 +39,9 @@ class ConditionalVAE(keras.Model):
     There is no normalisation layer either, so nothing but the trainable
     weights can move.
 
+    `gnr_keras.GeneratorTrainer` trains it, on any arrays of patterns and
+    labels, with a classifier that looks on or with `None`.
+
     Args:
         data_shape: shape of a pattern, `(height, width, channels)` or
             `(units,)`.
@@ -61,18 +66,18 @@ class ConditionalVAE(keras.Model):
 
     def __init__(
         self,
-        data_shape,
-        num_classes,
-        z_dim=100,
-        width=64,
-        hidden=256,
-        beta=0.1,
-        eta=0.01,
-        classifier_every=1,
-        output_activation="relu6",
-        seed=0,
-        name="generator",
-    ):
+        data_shape: Sequence[int],
+        num_classes: int,
+        z_dim: int = 100,
+        width: int = 64,
+        hidden: int = 256,
+        beta: float = 0.1,
+        eta: float = 0.01,
+        classifier_every: int = 1,
+        output_activation: str = "relu6",
+        seed: int = 0,
+        name: str = "generator",
+    ) -> None:
         super().__init__(name=name)
         data_shape = tuple(data_shape)
         if len(data_shape) not in (1, 3):
@@ -86,7 +91,7 @@ class ConditionalVAE(keras.Model):
         checks.check_whole("classifier_every", classifier_every)
         checks.check_number("beta", beta)
         checks.check_number("eta", eta)
-        self._settings = {
+        self._settings: dict = {
             "data_shape": data_shape,
             "num_classes": num_classes,
             "z_dim": z_dim,
@@ -125,7 +130,7 @@ class ConditionalVAE(keras.Model):
         )
         self.built = True
 
-    def adapt(self, x, labels):
+    def adapt(self, x: np.ndarray, labels: np.ndarray) -> None:
         """Looks at the real patterns of an experience before training.
 
         Args:
@@ -145,13 +150,15 @@ class ConditionalVAE(keras.Model):
                 'that fits the latent layer, or "linear".'
             )
 
-    def encode(self, x, labels):
+    def encode(
+        self, x: tf.Tensor, labels: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mean and log variance of `q(z | x, y)`."""
         x = ops.convert_to_tensor(x, "float32")
         encoded = self.encoder([x, self._one_hot(labels)])
         return ops.split(ops.cast(encoded, "float32"), 2, axis=-1)
 
-    def decode(self, z, labels):
+    def decode(self, z: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Returns the mean of `p(x | z, y)`."""
         z = ops.convert_to_tensor(z, "float32")
         return ops.cast(self.decoder([z, self._one_hot(labels)]), "float32")
@@ -162,7 +169,13 @@ class ConditionalVAE(keras.Model):
         mean, _ = self.encode(x, labels)
         return self.decode(mean, labels)
 
-    def compute_losses(self, x, labels, noise, classifier=None):
+    def compute_losses(
+        self,
+        x: tf.Tensor,
+        labels: tf.Tensor,
+        noise: tf.Tensor,
+        classifier: keras.Model | None = None,
+    ) -> dict[str, tf.Tensor]:
         """The three terms of the generator's loss, one value per pattern.
 
         Args:
@@ -192,7 +205,7 @@ class ConditionalVAE(keras.Model):
             ),
         }
 
-    def generate(self, labels, seed):
+    def generate(self, labels: np.ndarray, seed: int) -> np.ndarray:
         """Draws one pattern of each given class.
 
         Args:
@@ -219,7 +232,7 @@ class ConditionalVAE(keras.Model):
             patterns[part] = self._decode_batch(z[part], labels[part]).numpy()
         return patterns
 
-    def grown(self, num_classes):
+    def grown(self, num_classes: int) -> "ConditionalVAE":
         """Returns a generator of more classes that knows what this one does.
 
         Args:

@@ -6,10 +6,14 @@ step waits for a guard.
 
 import functools
 import math
+from collections.abc import Callable
+from typing import TypeVar
+from typing import cast
 
 import keras
 import numpy as np
 
+_Fit = TypeVar("_Fit", bound=Callable)
 # The largest number in half precision, which latents are kept in.
 LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -18,7 +22,7 @@ class NotFiniteError(ValueError):
     """A loss, a latent or a weight is NaN or infinite."""
 
 
-def name_experience(fit):
+def name_experience(fit: _Fit) -> _Fit:
     """Decorates the `fit` of a learner: a guard's message says in which."""
 
     @functools.wraps(fit)
@@ -29,7 +33,7 @@ def name_experience(fit):
             number = learner.experiences_learned + 1
             raise NotFiniteError(f"Experience {number}: {error}") from error
 
-    return named
+    return cast(_Fit, named)
 
 
 def check_loss(logs, owner, epoch, step, steps):

@@ -1,11 +1,14 @@
 """What a learner does without training: predictions, and tests of them."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import math
 import time
 import weakref
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -17,7 +20,11 @@ from gnr_keras import evaluation
 from gnr_keras import folding
 from gnr_keras import guards
 from gnr_keras import streams
+from gnr_keras import types
 from gnr_keras.datasets import conversion
+
+if TYPE_CHECKING:
+    from gnr_keras.storage import ArrayStore
 
 # Images whose latents are there at a time where none are kept.
 _PART = 4096
@@ -43,13 +50,13 @@ class Predictor:
 
     def __init__(
         self,
-        model,
-        latent_layer,
-        predict_among,
-        batch_size,
-        store,
-        dtype=None,
-    ):
+        model: keras.Model,
+        latent_layer: str,
+        predict_among: str,
+        batch_size: int,
+        store: ArrayStore,
+        dtype: keras.DTypePolicy | str | None = None,
+    ) -> None:
         if predict_among not in ("seen", "all"):
             raise ValueError(
                 '`predict_among` must be "seen" or "all". Received: '
@@ -67,7 +74,7 @@ class Predictor:
             self.front, self.back, batch_size, store, self._timed, dtype
         )
 
-    def evaluate(self, data):
+    def evaluate(self, data: types.Data) -> evaluation.Evaluation:
         """Tests the learner on all of `data`.
 
         The latents of the `Source` tested last are kept, since the front does
@@ -85,7 +92,7 @@ class Predictor:
             labels, predictions, self.seen
         )
 
-    def predict(self, data):
+    def predict(self, data: types.Data | np.ndarray) -> np.ndarray:
         """Returns the class predicted for each image.
 
         Args:
@@ -95,7 +102,7 @@ class Predictor:
             data = (data, np.zeros(len(data), np.int32))
         return self._test(data)[1]
 
-    def predict_latents(self, latents):
+    def predict_latents(self, latents: np.ndarray) -> np.ndarray:
         """Returns the class predicted for each latent.
 
         Args:
@@ -114,7 +121,7 @@ class Predictor:
         )
         return self._inference.predict(halved, self.predicted_classes())
 
-    def forget_latents(self):
+    def forget_latents(self) -> None:
         """Drops the latents of the test set; they are computed anew."""
         self._inference.forget()
 

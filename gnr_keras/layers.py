@@ -50,7 +50,13 @@ class BatchRenormalization(keras.layers.BatchNormalization):
         in Batch-Normalized Models", 2017.
     """
 
-    def __init__(self, r_max=1.0, d_max=0.0, update_rate=0.01, **kwargs):
+    def __init__(
+        self,
+        r_max: float = 1.0,
+        d_max: float = 0.0,
+        update_rate: float = 0.01,
+        **kwargs: object,
+    ) -> None:
         unused = sorted(set(kwargs) & set(_REPLACED))
         if unused:
             raise ValueError(
@@ -126,7 +132,7 @@ class BatchRenormalization(keras.layers.BatchNormalization):
         return {**config, **self._initial}
 
     @classmethod
-    def from_batch_normalization(cls, config):
+    def from_batch_normalization(cls, config: dict) -> "BatchRenormalization":
         """Builds the layer that takes the place of a batch normalisation.
 
         Args:
@@ -144,7 +150,7 @@ class ReverseChannels(keras.layers.Layer):
         return ops.flip(inputs, axis=-1)
 
 
-def leaves(model):
+def leaves(model: keras.Model) -> list[keras.layers.Layer]:
     """Returns the layers of a model, with those of nested models in place."""
     found = []
     for layer in model.layers:

@@ -1,7 +1,10 @@
 """The learner: the paper's Algorithm 2, one experience at a time."""
 
 import functools
+from collections.abc import Callable
+from collections.abc import Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -21,6 +24,7 @@ from gnr_keras import states
 from gnr_keras import storage
 from gnr_keras import strategies
 from gnr_keras import trainers
+from gnr_keras import types
 from gnr_keras.datasets import source as source_lib
 from gnr_keras.replay import GeneratedReplay
 from gnr_keras.trainers import parts
@@ -91,24 +95,28 @@ class Learner(inference.Predictor):
 
     def __init__(
         self,
-        backbone,
-        latent_layer,
-        num_classes,
-        strategy=None,
-        first=trainers.Phase(4, 1e-3, 1e-3),
-        following=trainers.Phase(4, 5e-5, 5e-4),
-        trainer=trainers.ClassifierTrainer,
-        batch_renormalization=None,
-        head_bias=False,
-        predict_among="seen",
-        initialize=False,
-        inference_batch_size=256,
-        precision="float32",
-        latent_memory_limit=4_000_000_000,
-        cache_dir=None,
-        share_dir=None,
-        seed=0,
-    ):
+        backbone: keras.Model,
+        latent_layer: str,
+        num_classes: int,
+        strategy: strategies.Strategy | None = None,
+        first: trainers.Phase = trainers.Phase(4, 1e-3, 1e-3),
+        following: trainers.Phase = trainers.Phase(4, 5e-5, 5e-4),
+        trainer: Callable[
+            ..., trainers.ClassifierTrainer
+        ] = trainers.ClassifierTrainer,
+        batch_renormalization: callbacks_lib.BatchRenormalizationSchedule
+        | bool
+        | None = None,
+        head_bias: bool = False,
+        predict_among: str = "seen",
+        initialize: bool = False,
+        inference_batch_size: int = 256,
+        precision: str = "float32",
+        latent_memory_limit: float = 4_000_000_000,
+        cache_dir: types.Path | None = None,
+        share_dir: types.Path | None = None,
+        seed: int = 0,
+    ) -> None:
         if batch_renormalization is None:
             batch_renormalization = callbacks_lib.BatchRenormalizationSchedule()
         checks.check_whole("seed", seed, least=0)
@@ -201,8 +209,12 @@ class Learner(inference.Predictor):
 
     @guards.name_experience
     def fit(
-        self, experience, callbacks=(), on_steps=None, generator_callbacks=()
-    ):
+        self,
+        experience: types.Data,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        on_steps: Callable[[], None] | None = None,
+        generator_callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         """Learns one experience: one turn of Algorithm 2's loop.
 
         Args:
@@ -243,7 +255,7 @@ class Learner(inference.Predictor):
         if self.strategy.statistics:
             self._update_statistics(data)
 
-    def add_classes(self, count):
+    def add_classes(self, count: int) -> None:
         """Grows the head, and all that is made for its classes.
 
         All that was learned stays, the old rows of the head to the last bit;
@@ -277,7 +289,7 @@ class Learner(inference.Predictor):
             self.trainer.grow(model)
         self._replace_head(model, back)
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns all that was learned, as arrays by name.
 
         A learner that is built alike, and restores them, goes on as this one
@@ -293,7 +305,9 @@ class Learner(inference.Predictor):
             **states.gather(self._other_parts()),
         }
 
-    def restore(self, state, past=()):
+    def restore(
+        self, state: types.State, past: Sequence[types.Data] = ()
+    ) -> None:
         """Goes on from what `state` returned.
 
         Args:
@@ -342,7 +356,7 @@ class Learner(inference.Predictor):
         if self.strategy.keep_data:
             self._kept = [self._check_data(experience) for experience in past]
 
-    def replay_accuracy(self):
+    def replay_accuracy(self) -> float | None:
         """Tests the learner on what it would replay next.
 
         Returns:

@@ -13,18 +13,23 @@ import numpy as np
 from keras import ops
 
 from gnr_keras import checks
+from gnr_keras import types
 
 # The logit of a class that takes no part: finite, so that its gradient is too.
 _CLOSED = -1e9
 
 
-def squared_error(x, reconstruction):
+def squared_error(
+    x: types.Tensor, reconstruction: types.Tensor
+) -> types.Tensor:
     """Squared error of each pattern: the mean over all its units."""
     axes = tuple(range(1, len(x.shape)))
     return ops.mean(ops.square(x - reconstruction), axis=axes)
 
 
-def kl_to_standard_normal(mean, log_variance):
+def kl_to_standard_normal(
+    mean: types.Tensor, log_variance: types.Tensor
+) -> types.Tensor:
     """KL divergence of N(mean, exp(log_variance)) from N(0, 1).
 
     In closed form, as the mean over the latent dimensions of each pattern:
@@ -34,7 +39,7 @@ def kl_to_standard_normal(mean, log_variance):
     return 0.5 * ops.mean(terms, axis=-1)
 
 
-def cross_entropy(labels, logits):
+def cross_entropy(labels: types.Tensor, logits: types.Tensor) -> types.Tensor:
     """Negative log-likelihood of each pattern's label, in nats."""
     log_probabilities = ops.log_softmax(logits, axis=-1)
     chosen = ops.take_along_axis(
@@ -43,7 +48,9 @@ def cross_entropy(labels, logits):
     return -ops.squeeze(chosen, axis=-1)
 
 
-def mask_gradient(logits, is_replay, open_classes):
+def mask_gradient(
+    logits: types.Tensor, is_replay: types.Tensor, open_classes: types.Tensor
+) -> types.Tensor:
     """Lets replayed patterns act on some rows of the head only.
 
     The values stay as they are. The gradient of a replayed pattern stops at
@@ -61,7 +68,12 @@ def mask_gradient(logits, is_replay, open_classes):
     return ops.where(passes, logits, ops.stop_gradient(logits))
 
 
-def distillation(logits, responses, classes, temperature):
+def distillation(
+    logits: types.Tensor,
+    responses: types.Tensor,
+    classes: types.Tensor,
+    temperature: float,
+) -> types.Tensor:
     """Cross-entropy of softened probabilities, among some classes.
 
     `-sum_c q_c log p_c`, where `p` and `q` are the softmax of
@@ -115,6 +127,9 @@ class NegativeReplayLoss(keras.losses.Loss):
     are in the current experience: that it is none of them. Current patterns
     act on all rows, as in plain cross-entropy. This is the mask "current" of
     `gnr_keras.objectives.CrossEntropy`, figure 2 of the paper.
+
+    Negatives push away, and nothing pulls back: features that train at a high
+    rate may collapse. Freeze them, or train them at a low one.
 
     The current classes are a variable, so that a further experience traces
     nothing anew. They are saved with a compiled model.

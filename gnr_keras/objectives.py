@@ -39,7 +39,7 @@ class CrossEntropy:
     # are needed.
     needs_responses = False
 
-    def __init__(self, mask=None):
+    def __init__(self, mask: str | None = None) -> None:
         if mask not in (None, "current", "replay"):
             raise ValueError(
                 '`mask` must be `None`, "current" or "replay". Received: '
@@ -47,7 +47,14 @@ class CrossEntropy:
             )
         self.mask = mask
 
-    def compute_losses(self, logits, labels, is_replay, responses, classes):
+    def compute_losses(
+        self,
+        logits: tf.Tensor,
+        labels: tf.Tensor,
+        is_replay: tf.Tensor,
+        responses: tf.Tensor,
+        classes: ClassSets,
+    ) -> dict[str, tf.Tensor]:
         """Returns the named losses, one value per pattern.
 
         Args:
@@ -60,7 +67,7 @@ class CrossEntropy:
         logits = self._masked(logits, is_replay, classes)
         return {"cross_entropy": losses.cross_entropy(labels, logits)}
 
-    def weights(self, classes):
+    def weights(self, classes: ClassSets) -> dict[str, tf.Tensor | float]:
         """Returns the weight of each loss."""
         return {"cross_entropy": 1.0}
 
@@ -100,12 +107,12 @@ class LearningWithoutForgetting(CrossEntropy):
 
     def __init__(
         self,
-        alpha=0.1,
-        temperature=2.0,
-        mask=None,
-        weighting="convex",
-        mask_distillation=True,
-    ):
+        alpha: float = 0.1,
+        temperature: float = 2.0,
+        mask: str | None = None,
+        weighting: str = "convex",
+        mask_distillation: bool = True,
+    ) -> None:
         super().__init__(mask)
         if weighting not in ("convex", "additive"):
             raise ValueError(
@@ -123,7 +130,14 @@ class LearningWithoutForgetting(CrossEntropy):
         self.weighting = weighting
         self.mask_distillation = mask_distillation
 
-    def compute_losses(self, logits, labels, is_replay, responses, classes):
+    def compute_losses(
+        self,
+        logits: tf.Tensor,
+        labels: tf.Tensor,
+        is_replay: tf.Tensor,
+        responses: tf.Tensor,
+        classes: ClassSets,
+    ) -> dict[str, tf.Tensor]:
         masked = self._masked(logits, is_replay, classes)
         student = masked if self.mask_distillation else logits
         return {
@@ -133,7 +147,7 @@ class LearningWithoutForgetting(CrossEntropy):
             ),
         }
 
-    def weights(self, classes):
+    def weights(self, classes: ClassSets) -> dict[str, tf.Tensor | float]:
         known = tf.cast(tf.reduce_any(classes.past), tf.float32)
         if self.weighting == "additive":
             return {"cross_entropy": 1.0, "distillation": known * self.alpha}

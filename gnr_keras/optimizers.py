@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
@@ -86,13 +87,13 @@ class SynapticIntelligence(keras.optimizers.Optimizer):
 
     def __init__(
         self,
-        optimizer,
-        strength,
-        clip=1e-3,
-        multiplier=1.0,
-        epsilon=1e-7,
-        name=None,
-    ):
+        optimizer: keras.optimizers.Optimizer,
+        strength: float,
+        clip: float = 1e-3,
+        multiplier: float = 1.0,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+    ) -> None:
         _check_optimizer(optimizer)
         # The steps are those of the inner optimizer, whole: so any rule can
         # be wrapped, also one that does more than `update_step`. A callable
@@ -135,17 +136,17 @@ class SynapticIntelligence(keras.optimizers.Optimizer):
             ]
 
     @property
-    def importances(self):
+    def importances(self) -> list[keras.Variable]:
         """Importance of each trainable variable's weights."""
         return list(self._importances)
 
     @property
-    def paths(self):
+    def paths(self) -> list[keras.Variable]:
         """What the weights contributed to the loss in this experience."""
         return list(self._paths)
 
     @property
-    def anchors(self):
+    def anchors(self) -> list[keras.Variable]:
         """Weights at the end of the last experience."""
         return list(self._anchors)
 
@@ -213,7 +214,7 @@ class SynapticIntelligence(keras.optimizers.Optimizer):
             self._lengthen_paths(moved, before, loss_grads)
         self._iterations.assign_add(1)
 
-    def consolidate(self, exclude=()):
+    def consolidate(self, exclude: Sequence[keras.Variable] = ()) -> None:
         """Ends an experience: importances of paths, new anchors.
 
         Call it between steps; under `tf.distribute`, outside `strategy.run`.

@@ -1,15 +1,22 @@
 """The official streams of CORe50, from the file lists of its authors."""
 
+from __future__ import annotations
+
 import pathlib
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gnr_keras import derived_protocols
 from gnr_keras import filelists
 from gnr_keras import streams
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.core50 import LISTS_URLS
+
+if TYPE_CHECKING:
+    from gnr_keras.streams import Stream
 
 # For each protocol its scenario, its number of experiences, and how its folder
 # is called in the authors' archives.
@@ -22,7 +29,13 @@ _PROTOCOLS = {
 }
 
 
-def core50_protocol(train, test, protocol, lists=None, seed=0):
+def core50_protocol(
+    train: types.Data,
+    test: types.Data,
+    protocol: str,
+    lists: types.Path | None = None,
+    seed: int = 0,
+) -> Stream:
     """Builds a stream of CORe50 as its authors publish it, or by its rule.
 
     Where there are no lists, the order is drawn from the seed, by the rule of
@@ -95,7 +108,13 @@ def core50_protocol(train, test, protocol, lists=None, seed=0):
     return _read_stream(scenario, number, train, test, run)
 
 
-def nicv2_cells(train, test, protocol, lists, seed=0):
+def nicv2_cells(
+    train: types.Data,
+    test: types.Data,
+    protocol: str,
+    lists: types.Path,
+    seed: int = 0,
+) -> Stream:
     """Orders another data set as NICv2 orders the videos of CORe50.
 
     A cell is one object in one session: the order of the cells is that of an

@@ -2,10 +2,12 @@
 
 import dataclasses
 import numbers
+from collections.abc import Callable
 
 import numpy as np
 
 from gnr_keras import states
+from gnr_keras import types
 
 # Patterns that are there at once, whatever the number of classes.
 _SLICE = 256
@@ -66,7 +68,9 @@ class GeneratorQuality:
     ```
     """
 
-    def __init__(self, per_class=10, limit=500, seed=0):
+    def __init__(
+        self, per_class: int = 10, limit: int = 500, seed: int = 0
+    ) -> None:
         for name, value in (("per_class", per_class), ("limit", limit)):
             if not isinstance(value, numbers.Integral) or value < 2:
                 raise ValueError(
@@ -79,7 +83,7 @@ class GeneratorQuality:
         self._rng = np.random.default_rng(seed)
         self._classes = {}
 
-    def add(self, latents, labels):
+    def add(self, latents: np.ndarray, labels: np.ndarray) -> None:
         """Remembers real patterns.
 
         Args:
@@ -101,14 +105,14 @@ class GeneratorQuality:
             chosen = labels == label
             real.add(pooled[chosen], draws[chosen], self.limit)
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns the real patterns that it remembers, as arrays by name."""
         state = {"random_state": states.pack_generator(self._rng)}
         return state | states.gather(
             {str(label): real for label, real in self._classes.items()}
         )
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         states.unpack_generator(self._rng, state["random_state"])
         labels = {key.split("/")[0] for key in state if "/" in key}
@@ -117,7 +121,12 @@ class GeneratorQuality:
             {str(label): real for label, real in self._classes.items()}, state
         )
 
-    def measure(self, generate, predict, seen):
+    def measure(
+        self,
+        generate: Callable[[np.ndarray, int], np.ndarray],
+        predict: Callable[[np.ndarray], np.ndarray],
+        seen: np.ndarray,
+    ) -> Quality:
         """Measures what a generator makes now.
 
         Args:

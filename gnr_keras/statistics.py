@@ -6,6 +6,8 @@ class `c` is `features @ weights[c] + biases[c]`.
 
 import numpy as np
 
+from gnr_keras import types
+
 
 class ClassMeans:
     """Nearest class mean, exact whatever the batches it is counted in.
@@ -29,11 +31,11 @@ class ClassMeans:
     ```
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.counts = np.zeros(0, np.int64)
         self.means = np.zeros((0, 0))
 
-    def update(self, features, labels):
+    def update(self, features: np.ndarray, labels: np.ndarray) -> None:
         """Counts patterns; a class beyond those so far makes room for itself.
 
         Args:
@@ -46,16 +48,16 @@ class ClassMeans:
             self._begin(features, labels)
             self._update(features, labels)
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns all that was counted, as arrays by name."""
         return {"counts": self.counts.copy(), "means": self.means.copy()}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         self.counts = np.array(state["counts"])
         self.means = np.array(state["means"])
 
-    def rows(self):
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns `(weights, biases)` of all classes, zero for unseen ones.
 
         Weights are of shape `(classes, features)`, biases of `(classes,)`.
@@ -141,7 +143,7 @@ class LinearDiscriminant(ClassMeans):
         Discriminant Analysis", 2020.
     """
 
-    def __init__(self, shrinkage=1e-4):
+    def __init__(self, shrinkage: float = 1e-4) -> None:
         super().__init__()
         if not 0 < shrinkage <= 1:
             raise ValueError(
@@ -153,20 +155,20 @@ class LinearDiscriminant(ClassMeans):
         self._scatter = np.zeros((0, 0))
 
     @property
-    def covariance(self):
+    def covariance(self) -> np.ndarray:
         """The covariance `S`, of shape `(features, features)`."""
         # Symmetric but for rounding.
         scatter = (self._scatter + self._scatter.T) / 2
         return scatter / max(self.counts.sum(), 1)
 
-    def state(self):
+    def state(self) -> types.State:
         return {**super().state(), "scatter": self._scatter.copy()}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         super().restore(state)
         self._scatter = np.array(state["scatter"])
 
-    def rows(self):
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
         identity = np.eye(self.means.shape[1])
         shrunk = (1 - self.shrinkage) * self.covariance
         shrunk += self.shrinkage * identity

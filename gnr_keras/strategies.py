@@ -110,7 +110,12 @@ class Strategy:
             )
 
 
-def er(replay=None, replay_sign="negative", mask="current", train_front=False):
+def er(
+    replay: Replay | None = None,
+    replay_sign: str = "negative",
+    mask: str = "current",
+    train_front: bool = False,
+) -> Strategy:
     """Experience replay: fine-tuning, with nothing but replay to protect.
 
     Without replay this is the naive strategy.
@@ -133,15 +138,15 @@ def er(replay=None, replay_sign="negative", mask="current", train_front=False):
 
 
 def lwf(
-    replay=None,
-    replay_sign="negative",
-    mask="current",
-    alpha=0.1,
-    temperature=2.0,
-    weighting="convex",
-    mask_distillation=True,
-    train_front=False,
-):
+    replay: Replay | None = None,
+    replay_sign: str = "negative",
+    mask: str = "current",
+    alpha: float = 0.1,
+    temperature: float = 2.0,
+    weighting: str = "convex",
+    mask_distillation: bool = True,
+    train_front: bool = False,
+) -> Strategy:
     """Learning without Forgetting, with or without replay.
 
     Args:
@@ -171,7 +176,11 @@ def lwf(
     )
 
 
-def ar1(protection, consolidation=CWRConsolidation, train_front=True):
+def ar1(
+    protection: Callable,
+    consolidation: Callable[..., CWRConsolidation] = CWRConsolidation,
+    train_front: bool = True,
+) -> Strategy:
     """AR1: CWR on the head, Synaptic Intelligence on the features.
 
     Args:
@@ -191,11 +200,11 @@ def ar1(protection, consolidation=CWRConsolidation, train_front=True):
 
 
 def ar1free(
-    replay=None,
-    replay_sign="negative",
-    consolidation=CWRConsolidation,
-    block_features=False,
-):
+    replay: Replay | None = None,
+    replay_sign: str = "negative",
+    consolidation: Callable[..., CWRConsolidation] = CWRConsolidation,
+    block_features: bool = False,
+) -> Strategy:
     """AR1free: CWR on the head, a small rate for the features, replay.
 
     Args:
@@ -215,7 +224,7 @@ def ar1free(
     )
 
 
-def ncm():
+def ncm() -> Strategy:
     """Nearest class mean, on features that stand still: a baseline.
 
     The first experience trains the network as usual; from then on the head is
@@ -225,7 +234,7 @@ def ncm():
     return Strategy(statistics=statistics_lib.ClassMeans(), name="ncm")
 
 
-def slda(shrinkage=1e-4):
+def slda(shrinkage: float = 1e-4) -> Strategy:
     """Streaming linear discriminant analysis, a baseline likewise.
 
     Args:
@@ -235,7 +244,7 @@ def slda(shrinkage=1e-4):
     return Strategy(statistics=statistics, name="slda")
 
 
-def cumulative(train_front=True):
+def cumulative(train_front: bool = True) -> Strategy:
     """Trains on all data so far in each experience: the upper bound.
 
     Args:

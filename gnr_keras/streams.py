@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gnr_keras import checks
+from gnr_keras import types
 from gnr_keras.datasets import conversion
 from gnr_keras.datasets import source as source_lib
 
@@ -31,7 +32,7 @@ class Experience:
     data: source_lib.Source
 
     @property
-    def classes(self):
+    def classes(self) -> np.ndarray:
         """The classes of this experience, in increasing order."""
         return np.unique(self.data.labels)
 
@@ -60,8 +61,14 @@ class Stream(Sequence):
     """
 
     def __init__(
-        self, scenario, train, test, indices, numbering=None, order=None
-    ):
+        self,
+        scenario: str,
+        train: types.Data,
+        test: types.Data,
+        indices: Sequence[np.ndarray],
+        numbering: Sequence[int] | np.ndarray | None = None,
+        order: str | None = None,
+    ) -> None:
         train, test = _check_sources(train, test)
         self.order = order
         self.skipped_images = len(train.skipped) + len(test.skipped)
@@ -95,29 +102,34 @@ class Stream(Sequence):
         return len(self._experiences)
 
     @property
-    def num_classes(self):
+    def num_classes(self) -> int:
         """Number of classes of all experiences."""
         return self.train.num_classes
 
     @property
-    def class_names(self):
+    def class_names(self) -> tuple[str, ...]:
         """Names of the classes, in the order of their numbers."""
         return self.train.class_names
 
     @property
-    def original_class_names(self):
+    def original_class_names(self) -> list[str]:
         """Names of the classes, in the order of the sources given."""
         return [self.class_names[c] for c in np.argsort(self.original_classes)]
 
     @property
-    def image_shape(self):
+    def image_shape(self) -> tuple[int, ...]:
         """Height, width and channels of the images."""
         return self.train.image_shape
 
 
 def new_classes(
-    train, test, first_classes, classes_per_experience, seed=0, class_order=None
-):
+    train: types.Data,
+    test: types.Data,
+    first_classes: int,
+    classes_per_experience: int,
+    seed: int = 0,
+    class_order: Sequence[int] | types.Path | None = None,
+) -> Stream:
     """Builds an NC stream: each experience brings classes never seen before.
 
     Args:
@@ -143,7 +155,7 @@ def new_classes(
     if isinstance(class_order, (str, os.PathLike)):
         place = f" of {class_order}"
         class_order = _read_order(class_order, train.class_names)
-    if not given:
+    if class_order is None:
         class_order = np.random.default_rng(seed).permutation(classes)
     elif sorted(class_order) != classes.tolist():
         raise ValueError(
@@ -172,7 +184,7 @@ def new_classes(
     return Stream("NC", train, test, indices, order=order)
 
 
-def new_instances(train, test, seed=0):
+def new_instances(train: types.Data, test: types.Data, seed: int = 0) -> Stream:
     """Builds an NI stream: one session of all classes in each experience.
 
     Args:
@@ -192,8 +204,12 @@ def new_instances(train, test, seed=0):
 
 
 def new_instances_and_classes(
-    train, test, first_sequences, sequences_per_experience, seed=0
-):
+    train: types.Data,
+    test: types.Data,
+    first_sequences: int,
+    sequences_per_experience: int,
+    seed: int = 0,
+) -> Stream:
     """Builds an NIC stream from sequences: one class in one session each.
 
     As in CORe50's NICv2, the sequences of the first experience are of
@@ -239,7 +255,7 @@ def new_instances_and_classes(
     return Stream("NIC", train, test, indices, order=_drawn(seed))
 
 
-def check_scenario(scenario, classes):
+def check_scenario(scenario: str, classes: Sequence) -> None:
     """Raises `ValueError` where a stream is not what it claims to be.
 
     Args:
@@ -293,7 +309,7 @@ def _check_sources(train, test):
     return train, test
 
 
-def _read_order(path, class_names):
+def _read_order(path, class_names) -> list[int]:
     path = pathlib.Path(path).expanduser()
     if not path.is_file():
         raise ValueError(

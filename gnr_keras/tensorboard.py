@@ -67,6 +67,7 @@ class TensorBoardProgress(progress.Progress):
         self._writer = tf.summary.create_file_writer(str(self._folder))
         self._learner = learner
         self._every = -(-num_experiences // _PICTURES)
+        self._drawn = learned // self._every
         self._num_experiences = num_experiences
         self._begin = time.perf_counter()
 
@@ -115,8 +116,9 @@ class TensorBoardProgress(progress.Progress):
         writer.close()
 
     def _is_picture_due(self, learned):
-        last = learned == self._num_experiences
-        return last or learned % self._every == 0
+        # The first evaluation in each part of the run, and the last of all.
+        drawn, self._drawn = self._drawn, learned // self._every
+        return self._drawn > drawn or learned == self._num_experiences
 
 
 class _Losses(keras.callbacks.Callback):

@@ -7,6 +7,9 @@ for CORe50.
     python scripts/pretrain.py --output=drawn_objects.weights.h5
 """
 
+import gnr_keras  # noqa: F401, first: it keeps TensorFlow quiet.
+
+# isort: split
 import keras
 import numpy as np
 import tensorflow as tf

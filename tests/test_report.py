@@ -48,6 +48,15 @@ def test_table_has_mean_and_sample_deviation():
     assert lines[3].split() == ["NR-GD", "70.0", "40.0", "-", "1"]
 
 
+def test_the_best_run_is_a_row_of_the_table():
+    """By the mean over seeds: a single good one is not enough."""
+    assert report.best_run(ALL) == 1
+    lucky = [*ALL[:2], results("none", 2, 0.9), results("NR-GD", 0, 0.66)]
+    assert report.best_run(lucky) == 0
+    lucky = [*ALL[:2], results("none", 2, 0.9), results("NR-GD", 0, 0.67)]
+    assert report.best_run(lucky) == 1
+
+
 def test_figure_has_a_curve_per_run_and_a_band_for_several_seeds():
     figure = report.plot_accuracy(ALL)
     whole, growing = figure.axes

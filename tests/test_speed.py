@@ -9,10 +9,12 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import flatness  # noqa: E402
 from benchmarks import raw  # noqa: E402
 from benchmarks import sizes  # noqa: E402
 
@@ -25,28 +27,40 @@ KEYS = {
     "flatness_memory",
     "traces_constant",
     "startup_seconds",
-    "growth",
+    "generator_cost_small_batch",
+    "growth_classes",
+    "growth_patterns",
+    "growth_over_classes",
+    "growth_over_patterns",
 }
+# How the last two go, by number.
+TABLES = {"growth_over_classes", "growth_over_patterns"}
 
 
 def test_bound_of_an_experience_is_that_of_its_steps():
     """768 images, 4 epochs, 45 new patterns in a batch of 128.
 
-    6 batches of the front, 18 of the classifier in each epoch (17.07 are
-    needed).
+    Each image once through the front, 18 batches of the classifier in each
+    epoch (17.07 are needed).
     """
-    steps = {"front": 2.0, "classifier": 3.0, "generator": 5.0}
+    steps = {"front": 0.5, "classifier": 3.0, "generator": 5.0}
     bound = raw.experience_seconds(sizes.FULL, steps)
-    assert bound == pytest.approx(6 * 2.0 + 4 * 18 * 3.0)
+    assert bound == pytest.approx(768 * 0.5 + 4 * 18 * 3.0)
     every_epoch = raw.experience_seconds(sizes.FULL, steps, front_epochs=4)
-    assert every_epoch - bound == pytest.approx(3 * 6 * 2.0)
+    assert every_epoch - bound == pytest.approx(3 * 768 * 0.5)
     assert raw.generator_seconds(sizes.FULL, steps) == pytest.approx(18 * 5.0)
 
 
 def test_the_smallest_benchmark_gives_every_figure(tmp_path):
     path = tmp_path / "figures.json"
     result = subprocess.run(
-        [sys.executable, "benchmarks/run.py", "--tiny", f"--json={path}"],
+        [
+            sys.executable,
+            "benchmarks/run.py",
+            "--tiny",
+            "--markdown",
+            f"--json={path}",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -55,7 +69,44 @@ def test_the_smallest_benchmark_gives_every_figure(tmp_path):
     figures = json.loads(path.read_text())
     assert set(figures) == KEYS
     assert figures["traces_constant"] is True
-    assert figures["growth"].keys() == {"10", "20"}
-    for name in KEYS - {"traces_constant", "growth", "flatness_memory"}:
+    assert figures["growth_over_classes"].keys() == {"10", "20"}
+    assert figures["growth_over_patterns"].keys() == {"8", "16"}
+    for name in KEYS - TABLES - {"traces_constant", "flatness_memory"}:
         assert figures[name] > 0, name
-        assert name in result.stdout
+    for name in KEYS - TABLES:
+        assert f"| {name} | {figures[name]:.3f} |" in result.stdout
+
+
+def test_a_trace_more_is_seen():
+    """Of a function that nobody has told the benchmark of."""
+    hidden = {"deep": [tf.function(lambda x: x + 1)]}
+    hidden["deep"][0](tf.constant(1))
+    before = flatness.count_traces()
+    hidden["deep"][0](tf.constant(2))
+    assert flatness.count_traces() == before
+    hidden["deep"][0](tf.constant(2.0))
+    assert flatness.count_traces() == before + 1
+
+
+def test_every_precision_is_measured():
+    result = subprocess.run(
+        [
+            sys.executable,
+            "benchmarks/precision.py",
+            "--layers=1",
+            "--batch_size=2",
+            "--image_size=32",
+            "--alpha=0.25",
+            "--repeats=1",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    rows = [line.split() for line in result.stdout.splitlines() if line]
+    (layer,) = [row for row in rows if row[0] == "activation"]
+    assert all(float(number) > 0 for number in layer[-6:])
+    parts = [row for row in rows if row[0].startswith(("float", "bf", "mixed"))]
+    assert len(parts) == 9
+    assert [row[-1] for row in parts if row[0] == "float32"] == ["1.00"] * 3

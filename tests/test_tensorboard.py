@@ -145,6 +145,34 @@ def test_pictures_show_both_matrices(board):
     )
 
 
+@pytest.mark.parametrize(
+    ("evaluate_every", "expected"),
+    [
+        (1, [5, 10, 15, 20, 25, 30, 35, 40, 41]),
+        # The first evaluations at or after these.
+        (4, [8, 12, 16, 20, 28, 32, 36, 40, 41]),
+    ],
+)
+def test_pictures_of_a_long_run_are_few(evaluate_every, expected, tmp_path):
+    images, labels = np.zeros((41, 2, 2, 1), np.uint8), np.arange(41)
+    data = (images, labels)
+    stream = gnr_keras.streams.new_classes(data, data, 1, 1)
+    history = evaluation.History(stream, "seen")
+    progress = tensorboard.TensorBoardProgress(tmp_path)
+    progress.on_run_begin("none", 0, len(stream), 0, learner=None)
+    for index in range(41):
+        if (index + 1) % evaluate_every == 0 or index == 40:
+            result = evaluation.Evaluation.from_predictions(
+                labels, labels, np.ones(41, bool)
+            )
+            history.add(index, result)
+        progress.on_experience_end(index, history)
+    values = read(tmp_path / "none" / "seed_0" / "tensorboard")
+    assert list(values["confusion_matrix"]) == expected
+    assert list(values["accuracy_matrix"]) == expected
+    assert list(values["experience/seconds"]) == list(range(1, 42))
+
+
 def test_runs_are_compared_by_their_settings_and_ends(board):
     folder, history, _ = board
     assert read_settings(folder / "hparams") == {

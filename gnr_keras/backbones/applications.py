@@ -9,10 +9,16 @@ import numpy as np
 from gnr_keras import cloning
 from gnr_keras import dry
 from gnr_keras import layers
+from gnr_keras import types
 from gnr_keras.backbones import weights as weights_lib
 
 
-def application(name, input_shape, weights="imagenet", data_dir=None):
+def application(
+    name: str,
+    input_shape: tuple[int, int, int],
+    weights: types.Path | None = "imagenet",
+    data_dir: types.Path | None = None,
+) -> keras.Model:
     """Builds a network of `keras.applications` on raw pixels.
 
     The scaling that the network's family expects comes first in the model,

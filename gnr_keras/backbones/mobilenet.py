@@ -5,6 +5,7 @@ import pathlib
 import keras
 
 from gnr_keras import dry
+from gnr_keras import types
 from gnr_keras.backbones import surgery
 from gnr_keras.backbones import weights as weights_lib
 
@@ -19,12 +20,12 @@ _PUBLISHED_SIZES = (128, 160, 192, 224)
 
 
 def mobilenet_v1(
-    input_shape=(128, 128, 3),
-    alpha=1.0,
-    weights=None,
-    include_top=False,
-    data_dir=None,
-):
+    input_shape: tuple[int, int, int] = (128, 128, 3),
+    alpha: float = 1.0,
+    weights: types.Path | None = None,
+    include_top: bool = False,
+    data_dir: types.Path | None = None,
+) -> keras.Model:
     """Builds MobileNetV1 on raw pixels.
 
     Args:

@@ -2,6 +2,7 @@
 
 import keras
 
+from gnr_keras import types
 from gnr_keras.backbones import weights as weights_lib
 
 # Of pixels in [0, 1], the usual ones.
@@ -9,7 +10,11 @@ _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
-def resnet_18(input_shape=(224, 224, 3), weights=None, data_dir=None):
+def resnet_18(
+    input_shape: tuple[int, int, int] = (224, 224, 3),
+    weights: types.Path | None = None,
+    data_dir: types.Path | None = None,
+) -> keras.Model:
     """Builds ResNet-18 without its classifier, on raw pixels.
 
     The layers `conv1`, `conv2_x`, ... `conv5_x` are the outputs of the

@@ -162,7 +162,9 @@ def resolve_layer(model, name):
     raise ValueError(message)
 
 
-def split(model, latent_layer):
+def split(
+    model: keras.Model, latent_layer: str
+) -> tuple[keras.Model, keras.Model]:
     """Splits a functional model at a layer.
 
     Args:

@@ -5,6 +5,7 @@ import numpy as np
 
 from gnr_keras import checks
 from gnr_keras import layers
+from gnr_keras import types
 
 
 class BatchRenormalizationSchedule(keras.callbacks.Callback):
@@ -34,11 +35,11 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
 
     def __init__(
         self,
-        r_max=1.25,
-        d_max=0.5,
-        first_update_rate=0.01,
-        later_update_rate=5e-5,
-    ):
+        r_max: float = 1.25,
+        d_max: float = 0.5,
+        first_update_rate: float = 0.01,
+        later_update_rate: float = 5e-5,
+    ) -> None:
         super().__init__()
         checks.check_number("r_max", r_max, least=1.0)
         checks.check_number("d_max", d_max)
@@ -51,11 +52,11 @@ class BatchRenormalizationSchedule(keras.callbacks.Callback):
         self.trainings = 0
         self._epoch = 0
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns the number of trainings, as an array by name."""
         return {"trainings": np.array(self.trainings)}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         self.trainings = int(state["trainings"])
 

@@ -1,11 +1,14 @@
 """CWR: consolidation of a classification head, class by class."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 
 from gnr_keras import checks
 from gnr_keras import guards
 from gnr_keras import layers
+from gnr_keras import types
 
 
 class CWRConsolidation(keras.callbacks.Callback):
@@ -71,13 +74,13 @@ class CWRConsolidation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        head="head",
-        replay_sign="negative",
-        centering="class",
-        load_rows="current_and_replay",
-        count_replay=False,
-        align_norms=False,
-    ):
+        head: str = "head",
+        replay_sign: str = "negative",
+        centering: str = "class",
+        load_rows: str = "current_and_replay",
+        count_replay: bool = False,
+        align_norms: bool = False,
+    ) -> None:
         super().__init__()
         _check("replay_sign", replay_sign, ("negative", "positive"))
         _check("centering", centering, ("class", "all"))
@@ -94,7 +97,11 @@ class CWRConsolidation(keras.callbacks.Callback):
         self.past_counts = None
         self._labels = None
 
-    def begin_experience(self, labels, replay_labels=()):
+    def begin_experience(
+        self,
+        labels: np.ndarray | Sequence[int],
+        replay_labels: np.ndarray | Sequence[int] = (),
+    ) -> None:
         """Tells what the next training will be on.
 
         Args:
@@ -107,7 +114,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         self._labels = labels, checks.as_labels("replay_labels", replay_labels)
 
     @property
-    def seen(self):
+    def seen(self) -> np.ndarray:
         """Boolean per class: whether it was in an experience so far."""
         if self.rows is None:
             raise RuntimeError(
@@ -115,7 +122,7 @@ class CWRConsolidation(keras.callbacks.Callback):
             )
         return self._real_counts > 0
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns all that was consolidated, as arrays by name."""
         if self.rows is None:
             return {}
@@ -125,7 +132,7 @@ class CWRConsolidation(keras.callbacks.Callback):
             "real_counts": self._real_counts,
         }
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         if not state:
             return

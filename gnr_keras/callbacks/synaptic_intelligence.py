@@ -44,7 +44,11 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
         scenarios", 2019.
     """
 
-    def __init__(self, head="head", optimizer=None):
+    def __init__(
+        self,
+        head: str | None = "head",
+        optimizer: keras.optimizers.Optimizer | None = None,
+    ) -> None:
         super().__init__()
         self.head = head
         self.optimizer = optimizer

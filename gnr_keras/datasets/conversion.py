@@ -1,9 +1,12 @@
 """What a user has at hand, as a source."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 
 from gnr_keras import storage
+from gnr_keras import types
 from gnr_keras.datasets.source import ArraySource
 from gnr_keras.datasets.source import Source
 
@@ -31,7 +34,11 @@ def as_source(data):
     )
 
 
-def from_dataset(dataset, class_names=None, cache_dir=None):
+def from_dataset(
+    dataset: tf.data.Dataset,
+    class_names: Sequence[str] | None = None,
+    cache_dir: types.Path | None = None,
+) -> Source:
     """Reads a `tf.data.Dataset` once, to the end, into a source.
 
     A stream needs each image by its position, which `tf.data` cannot give.
@@ -85,4 +92,4 @@ def from_dataset(dataset, class_names=None, cache_dir=None):
         ) from error
     columns = [np.concatenate(column) for column in zip(*numbers, strict=True)]
     labels, *sessions = columns
-    return ArraySource(array, labels, *sessions, class_names=class_names)
+    return ArraySource(array, labels, next(iter(sessions), None), class_names)

@@ -1,16 +1,23 @@
 """CORe50: 50 objects, filmed in 11 sessions each."""
 
+from __future__ import annotations
+
 import itertools
 import pathlib
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow_datasets as tfds
 
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import files
 from gnr_keras.datasets.embedded import TEST_SESSIONS
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 NUM_SESSIONS = 11
 # In the order of the objects' numbers, and spelled as the authors do.
@@ -49,13 +56,13 @@ _ADVICE = (
 
 
 def core50(
-    image_size=128,
-    every=1,
-    test_every=None,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    image_size: int = 128,
+    every: int = 1,
+    test_every: int | None = None,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens CORe50 from the folders of its archive, or downloads that.
 
     Sessions 3, 7 and 10 are the test set, in the order of the authors'

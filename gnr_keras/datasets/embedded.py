@@ -1,18 +1,25 @@
 """The embedded data set: 50 drawn objects, with the structure of CORe50."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import os
 import pathlib
 import uuid
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gnr_keras import checks
 from gnr_keras import dry
 from gnr_keras import storage
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import drawing
 from gnr_keras.datasets.source import ArraySource
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 TEST_SESSIONS = (3, 7, 10)
 # Part of the file's name: a change of the drawing must not find old files.
@@ -20,8 +27,12 @@ _VERSION = 1
 
 
 def embedded_objects(
-    image_size=64, frames_per_session=20, seed=0, data_dir=None, progress=None
-):
+    image_size: int = 64,
+    frames_per_session: int = 20,
+    seed: int = 0,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Draws the embedded data set, or opens it where it was drawn before.
 
     50 objects (10 categories x 5) are filmed in 11 sessions each, every

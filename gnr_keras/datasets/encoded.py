@@ -5,10 +5,13 @@ import collections
 import concurrent.futures
 import re
 import warnings
+from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import types
 from gnr_keras.datasets import bounds
 from gnr_keras.datasets import images as images_lib
 from gnr_keras.datasets.source import Source
@@ -49,15 +52,15 @@ class EncodedSource(Source):
 
     def __init__(
         self,
-        keys,
-        labels,
-        image_size,
-        sessions=None,
-        class_names=None,
-        crop_fraction=1.0,
-        skip_corrupt=False,
-        progress=None,
-    ):
+        keys: np.ndarray,
+        labels: np.ndarray,
+        image_size: int,
+        sessions: np.ndarray | None = None,
+        class_names: Sequence[str] | None = None,
+        crop_fraction: float = 1.0,
+        skip_corrupt: bool = False,
+        progress: types.Progress | None = None,
+    ) -> None:
         if not 0 < crop_fraction <= 1:
             raise ValueError(
                 "`crop_fraction` must be above 0 and at most 1. Received: "
@@ -83,7 +86,13 @@ class EncodedSource(Source):
     def _name(self, key):
         """Returns what a message calls the image at `key`."""
 
-    def batches(self, indices, batch_size, augment=None, seeds=None):
+    def batches(
+        self,
+        indices: np.ndarray,
+        batch_size: int,
+        augment: Callable | None = None,
+        seeds: np.ndarray | None = None,
+    ) -> types.Batches:
         indices = np.asarray(indices, np.int64)
         if augment is None:
             seeds = np.zeros((len(indices), 2), np.int32)

@@ -2,10 +2,12 @@
 
 import os
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import types
 from gnr_keras.datasets import encoded
 from gnr_keras.datasets.encoded import EncodedSource
 
@@ -46,16 +48,16 @@ class FileSource(EncodedSource):
 
     def __init__(
         self,
-        paths,
-        labels,
-        image_size,
-        sessions=None,
-        class_names=None,
-        root=None,
-        crop_fraction=1.0,
-        skip_corrupt=False,
-        progress=None,
-    ):
+        paths: Sequence[types.Path],
+        labels: np.ndarray,
+        image_size: int,
+        sessions: np.ndarray | None = None,
+        class_names: Sequence[str] | None = None,
+        root: types.Path | None = None,
+        crop_fraction: float = 1.0,
+        skip_corrupt: bool = False,
+        progress: types.Progress | None = None,
+    ) -> None:
         if len(paths) != len(labels):
             raise ValueError(
                 "There must be one label per file. Received: "
@@ -64,9 +66,9 @@ class FileSource(EncodedSource):
         self.root = root
         # As bytes: a million paths in NumPy's own strings take four times
         # the memory.
-        paths = np.array([os.fsencode(path) for path in paths], "S")
+        keys = np.array([os.fsencode(path) for path in paths], "S")
         super().__init__(
-            paths,
+            keys,
             labels,
             image_size,
             sessions,
@@ -81,7 +83,7 @@ class FileSource(EncodedSource):
                 raise ValueError(encoded.missing_message(self._name(path)))
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """Path of each file, relative to `root` and with forward slashes."""
         root = self.root or "."
         return [

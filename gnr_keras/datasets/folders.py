@@ -1,11 +1,19 @@
 """A user's own images: one folder a class."""
 
+from __future__ import annotations
+
 import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 import numpy as np
 
+from gnr_keras import types
 from gnr_keras.datasets import files
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 _TEST_NAMES = ("test", "val", "valid", "validation")
 _LAYOUT = (
@@ -16,16 +24,16 @@ _LAYOUT = (
 
 
 def image_folder(
-    folder,
-    image_size,
-    test_fraction=0.2,
-    test_sessions=(),
-    class_names=(),
-    crop_fraction=1.0,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    folder: types.Path,
+    image_size: int,
+    test_fraction: float = 0.2,
+    test_sessions: Sequence[int] = (),
+    class_names: Sequence[str] = (),
+    crop_fraction: float = 1.0,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens images that lie in one folder a class.
 
     A class may have folders of its own, one a session (a video, a day): NI

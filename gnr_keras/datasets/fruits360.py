@@ -1,12 +1,19 @@
 """Fruits-360 as a stand-in for CORe50: 50 objects on three rotation videos."""
 
+from __future__ import annotations
+
 import json
 import pathlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import files
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 _FOLDER = "fruits360_50x3"
 _NUM_OBJECTS = 50
@@ -24,13 +31,13 @@ _LAYOUT = (
 
 
 def fruits360(
-    image_size=128,
-    validation=False,
-    test_every=1,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    image_size: int = 128,
+    validation: bool = False,
+    test_every: int = 1,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens 50 objects of Fruits-360, cut like CORe50.
 
     Each of the two training videos of an object is cut into four quarter

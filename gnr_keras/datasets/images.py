@@ -75,8 +75,12 @@ def fit(image, size, crop_fraction=1.0):
 
 
 def random_resized_crop(
-    image, size, seed, area=(0.08, 1.0), aspect_ratio=(3 / 4, 4 / 3)
-):
+    image: tf.Tensor,
+    size: tuple[int, int],
+    seed: tf.Tensor,
+    area: tuple[float, float] = (0.08, 1.0),
+    aspect_ratio: tuple[float, float] = (3 / 4, 4 / 3),
+) -> tf.Tensor:
     """The usual augmentation of ImageNet: a random part, maybe mirrored.
 
     Args:
@@ -107,7 +111,9 @@ def random_resized_crop(
     return tf.ensure_shape(flipped, (*size, image.shape[-1]))
 
 
-def random_flip(image, size, seed):
+def random_flip(
+    image: tf.Tensor, size: tuple[int, int], seed: tf.Tensor
+) -> tf.Tensor:
     """Mirrors every other image; the rest is left as it is.
 
     Args:

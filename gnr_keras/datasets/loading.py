@@ -1,21 +1,30 @@
 """Images by name: a set of TensorFlow Datasets, or a folder."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gnr_keras import types
 from gnr_keras.datasets import folders
 from gnr_keras.datasets import tfds_sets
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 _TFDS = "tfds:"
 
 
 def load_images(
-    name,
-    image_size,
-    test_sessions=(),
-    test_split=None,
-    crop_fraction=1.0,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    name: str,
+    image_size: int,
+    test_sessions: Sequence[int] = (),
+    test_split: str | None = None,
+    crop_fraction: float = 1.0,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens a set of TensorFlow Datasets, or a folder of images, by its name.
 
     Args:
@@ -38,7 +47,7 @@ def load_images(
             '`name` must be a text, such as "tfds:cifar100" or the path of a '
             f"folder. Received: {name!r}."
         )
-    options = {
+    options: dict = {
         "crop_fraction": crop_fraction,
         "skip_corrupt": skip_corrupt,
         "data_dir": data_dir,

@@ -3,9 +3,13 @@
 import abc
 import functools
 import hashlib
+from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from gnr_keras import types
 
 # Images are checked for NaN in slices, so that a memory-mapped file never
 # has to fit into memory at once.
@@ -31,7 +35,13 @@ class Source(abc.ABC):
     # Names of images that could not be read, where such are left out.
     skipped = ()
 
-    def __init__(self, labels, image_shape, sessions=None, class_names=None):
+    def __init__(
+        self,
+        labels: np.ndarray,
+        image_shape: tuple[int, ...],
+        sessions: np.ndarray | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> None:
         labels = np.asarray(labels)
         if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(
@@ -79,12 +89,18 @@ class Source(abc.ABC):
         return len(self.labels)
 
     @property
-    def num_classes(self):
+    def num_classes(self) -> int:
         """Number of classes, those that have no pattern included."""
         return len(self.class_names)
 
     @abc.abstractmethod
-    def batches(self, indices, batch_size, augment=None, seeds=None):
+    def batches(
+        self,
+        indices: np.ndarray,
+        batch_size: int,
+        augment: Callable | None = None,
+        seeds: np.ndarray | None = None,
+    ) -> types.Batches:
         """Yields batches of `(images, labels)` in the order of `indices`.
 
         Args:
@@ -113,14 +129,14 @@ class Source(abc.ABC):
             *map(np.asarray, images),
         )
 
-    def subset(self, indices):
+    def subset(self, indices: np.ndarray) -> "Source":
         """Returns a view of the patterns at `indices`; nothing is loaded."""
         indices = np.asarray(indices)
         if indices.dtype == bool:
             indices = np.flatnonzero(indices)
         return _Subset(self, indices.astype(np.int64))
 
-    def renumber(self, numbering):
+    def renumber(self, numbering: Sequence[int] | np.ndarray) -> "Source":
         """Returns a view with other numbers for the classes.
 
         Args:
@@ -153,7 +169,13 @@ class ArraySource(Source):
     3
     """
 
-    def __init__(self, images, labels, sessions=None, class_names=None):
+    def __init__(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        sessions: np.ndarray | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> None:
         if not hasattr(images, "ndim"):
             images = _as_array(images)
         if images.ndim != 4 or 0 in images.shape[1:]:
@@ -182,7 +204,13 @@ class ArraySource(Source):
         self._images = images
         self._augmenters = {}
 
-    def batches(self, indices, batch_size, augment=None, seeds=None):
+    def batches(
+        self,
+        indices: np.ndarray,
+        batch_size: int,
+        augment: Callable | None = None,
+        seeds: np.ndarray | None = None,
+    ) -> types.Batches:
         # Not through `tf.data.Dataset.from_generator`: where that runs before
         # the first training step, every later step takes 2.5 times as long
         # on a CPU (TensorFlow 2.21).

@@ -1,9 +1,12 @@
 """Image classification sets of TensorFlow Datasets."""
 
+from __future__ import annotations
+
 import difflib
 import hashlib
 import os
 import pathlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -11,24 +14,28 @@ import tensorflow_datasets as tfds
 
 from gnr_keras import dry
 from gnr_keras import storage
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.encoded import EncodedSource
 from gnr_keras.datasets.tfrecords import TFRecords
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 # Records whose labels are read at a time.
 _LABEL_BATCH = 1024
 
 
 def tfds_images(
-    name,
-    image_size,
-    train_split="train",
-    test_split=None,
-    crop_fraction=1.0,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    name: str,
+    image_size: int,
+    train_split: str = "train",
+    test_split: str | None = None,
+    crop_fraction: float = 1.0,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens a set of TensorFlow Datasets; prepares it where that is needed.
 
     Args:

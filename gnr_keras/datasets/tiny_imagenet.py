@@ -1,16 +1,23 @@
 """Tiny-ImageNet: photos of 200 classes, or of 100 of them, at 64 pixels."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from gnr_keras import storage
+from gnr_keras import types
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets import files
 from gnr_keras.datasets.encoded import EncodedSource
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
 
 _PACKED = "tiny_imagenet_100.npz"
 _FOLDER = "tiny-imagenet-200"
@@ -23,12 +30,12 @@ _LAYOUT = (
 
 
 def tiny_imagenet(
-    image_size=64,
-    validation=False,
-    skip_corrupt=False,
-    data_dir=None,
-    progress=None,
-):
+    image_size: int = 64,
+    validation: bool = False,
+    skip_corrupt: bool = False,
+    data_dir: types.Path | None = None,
+    progress: types.Progress | None = None,
+) -> tuple[Source, Source]:
     """Opens Tiny-ImageNet, or downloads it.
 
     Where `data_dir` holds `tiny_imagenet_100.npz`, the 100 classes of that

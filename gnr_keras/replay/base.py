@@ -1,12 +1,21 @@
 """The interface of replay memories."""
 
+from __future__ import annotations
+
 import abc
 import dataclasses
 import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
 
 from gnr_keras import checks
+from gnr_keras import types
+
+if TYPE_CHECKING:
+    from gnr_keras.trainers.loop import Trainer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,8 +42,11 @@ class Replay(abc.ABC):
     """
 
     def __init__(
-        self, memory_size, replay_per_batch=None, drop_current_classes=False
-    ):
+        self,
+        memory_size: int,
+        replay_per_batch: int | None = None,
+        drop_current_classes: bool = False,
+    ) -> None:
         if not isinstance(memory_size, numbers.Integral) or memory_size < 1:
             raise ValueError(
                 "`memory_size` must be a whole number of at least 1. Received: "
@@ -47,7 +59,13 @@ class Replay(abc.ABC):
         self.replay_per_batch = replay_per_batch
         self.drop_current_classes = drop_current_classes
 
-    def build(self, latent_shape, num_classes, classifier, seed):
+    def build(
+        self,
+        latent_shape: Sequence[int],
+        num_classes: int,
+        classifier: keras.Model,
+        seed: int,
+    ) -> None:
         """Prepares for a learner; called once by it.
 
         Args:
@@ -64,7 +82,7 @@ class Replay(abc.ABC):
         self.latent_shape = tuple(latent_shape)
         self.num_classes = num_classes
 
-    def grow(self, num_classes, classifier):
+    def grow(self, num_classes: int, classifier: keras.Model) -> None:
         """Makes room for new classes, and keeps what is stored.
 
         Args:
@@ -73,7 +91,13 @@ class Replay(abc.ABC):
         """
         self.num_classes = num_classes
 
-    def populate(self, seen_classes, current_classes, num_draws, rng):
+    def populate(
+        self,
+        seen_classes: np.ndarray,
+        current_classes: Sequence[int] | np.ndarray,
+        num_draws: int,
+        rng: np.random.Generator,
+    ) -> Memory:
         """Returns the memory of an experience after the first.
 
         Args:
@@ -89,7 +113,7 @@ class Replay(abc.ABC):
             return self.empty()
         return self._populate(np.asarray(seen_classes), num_draws, rng)
 
-    def empty(self):
+    def empty(self) -> Memory:
         """Returns a memory without patterns."""
         return Memory(
             np.zeros((0, *self.latent_shape), np.float16),
@@ -97,16 +121,16 @@ class Replay(abc.ABC):
         )
 
     @property
-    def trained(self):
+    def trained(self) -> Trainer | None:
         """The `Trainer` whose training can go on midway; `None` for none."""
         return None
 
     @abc.abstractmethod
-    def state(self):
+    def state(self) -> types.State:
         """Returns what was stored or learned, as arrays by name."""
 
     @abc.abstractmethod
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned.
 
         Args:
@@ -118,7 +142,14 @@ class Replay(abc.ABC):
         """Returns the memory, with patterns of `classes` only."""
 
     @abc.abstractmethod
-    def update(self, latents, labels, memory, rng, callbacks=()):
+    def update(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         """Learns from an experience, after the classifier has.
 
         Args:
@@ -136,20 +167,33 @@ class NoReplay(Replay):
     memory_size = 0
     replay_per_batch = 0
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def populate(self, seen_classes, current_classes, num_draws, rng):
+    def populate(
+        self,
+        seen_classes: np.ndarray,
+        current_classes: Sequence[int] | np.ndarray,
+        num_draws: int,
+        rng: np.random.Generator,
+    ) -> Memory:
         return self.empty()
 
-    def state(self):
+    def state(self) -> types.State:
         return {}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         pass
 
     def _populate(self, classes, num_draws, rng):
         return self.empty()
 
-    def update(self, latents, labels, memory, rng, callbacks=()):
+    def update(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         pass

@@ -1,9 +1,14 @@
 """Replay of generated patterns."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 from gnr_keras import generator as generator_lib
 from gnr_keras import trainers
+from gnr_keras import types
 from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import Replay
 from gnr_keras.trainers import loop
@@ -36,14 +41,14 @@ class GeneratedReplay(Replay):
 
     def __init__(
         self,
-        memory_size,
-        replay_per_batch=None,
-        drop_current_classes=False,
-        generator=generator_lib.ConditionalVAE,
-        trainer=trainers.GeneratorTrainer,
-        labels="balanced",
-        fresh=False,
-    ):
+        memory_size: int,
+        replay_per_batch: int | None = None,
+        drop_current_classes: bool = False,
+        generator: Callable = generator_lib.ConditionalVAE,
+        trainer: Callable = trainers.GeneratorTrainer,
+        labels: str = "balanced",
+        fresh: bool = False,
+    ) -> None:
         super().__init__(memory_size, replay_per_batch, drop_current_classes)
         if labels not in ("balanced", "uniform"):
             raise ValueError(
@@ -56,19 +61,25 @@ class GeneratedReplay(Replay):
         self._make_trainer = trainer
         self._observers = []
 
-    def build(self, latent_shape, num_classes, classifier, seed):
+    def build(
+        self,
+        latent_shape: Sequence[int],
+        num_classes: int,
+        classifier: keras.Model,
+        seed: int,
+    ) -> None:
         super().build(latent_shape, num_classes, classifier, seed)
         self.generator = self._make_generator(
             latent_shape, num_classes, seed=seed
         )
         self.trainer = self._make_trainer(self.generator, classifier)
 
-    def grow(self, num_classes, classifier):
+    def grow(self, num_classes: int, classifier: keras.Model) -> None:
         super().grow(num_classes, classifier)
         self.generator = self.generator.grown(num_classes)
         self.trainer.grow(self.generator, classifier)
 
-    def watch(self, observer):
+    def watch(self, observer: Callable[[np.ndarray, np.ndarray], None]) -> None:
         """Shows an observer each experience that the generator learns.
 
         Args:
@@ -78,14 +89,14 @@ class GeneratedReplay(Replay):
         self._observers.append(observer)
 
     @property
-    def trained(self):
+    def trained(self) -> loop.Trainer | None:
         resumable = isinstance(self.trainer, loop.Trainer)
         return self.trainer if resumable else None
 
-    def state(self):
+    def state(self) -> types.State:
         return self.trainer.state()
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         self.trainer.restore(state)
 
     def _populate(self, classes, num_draws, rng):
@@ -99,7 +110,14 @@ class GeneratedReplay(Replay):
         seed = int(rng.integers(2**31))
         return Memory(self.generator.generate(labels, seed), labels)
 
-    def update(self, latents, labels, memory, rng, callbacks=()):
+    def update(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         for observer in self._observers:
             observer(latents, labels)
         self.trainer.fit(latents, labels, memory, rng, callbacks)

@@ -1,7 +1,11 @@
 """Replay of stored patterns."""
 
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
+from gnr_keras import types
 from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import Replay
 
@@ -21,11 +25,11 @@ class OriginalReplay(Replay):
 
     def __init__(
         self,
-        memory_size,
-        replay_per_batch=None,
-        drop_current_classes=False,
-        rule="latest",
-    ):
+        memory_size: int,
+        replay_per_batch: int | None = None,
+        drop_current_classes: bool = False,
+        rule: str = "latest",
+    ) -> None:
         super().__init__(memory_size, replay_per_batch, drop_current_classes)
         if rule not in ("latest", "balanced"):
             raise ValueError(
@@ -33,19 +37,25 @@ class OriginalReplay(Replay):
             )
         self.rule = rule
 
-    def build(self, latent_shape, num_classes, classifier, seed):
+    def build(
+        self,
+        latent_shape: Sequence[int],
+        num_classes: int,
+        classifier: keras.Model,
+        seed: int,
+    ) -> None:
         super().build(latent_shape, num_classes, classifier, seed)
         self._experiences = 0
         self._stored = self.empty()
         self._counts = np.zeros(num_classes, np.int64)
 
-    def grow(self, num_classes, classifier):
+    def grow(self, num_classes: int, classifier: keras.Model) -> None:
         super().grow(num_classes, classifier)
         self._counts = np.pad(
             self._counts, (0, num_classes - len(self._counts))
         )
 
-    def state(self):
+    def state(self) -> types.State:
         return {
             "experiences": np.array(self._experiences),
             "latents": self._stored.latents,
@@ -53,7 +63,7 @@ class OriginalReplay(Replay):
             "counts": self._counts,
         }
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         self._experiences = int(state["experiences"])
         self._stored = Memory(state["latents"], state["labels"])
         self._counts = state["counts"]
@@ -62,7 +72,14 @@ class OriginalReplay(Replay):
         chosen = np.isin(self._stored.labels, classes)
         return Memory(self._stored.latents[chosen], self._stored.labels[chosen])
 
-    def update(self, latents, labels, memory, rng, callbacks=()):
+    def update(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         self._experiences += 1
         stored = self._stored
         if self.rule == "latest":

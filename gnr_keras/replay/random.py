@@ -1,8 +1,12 @@
 """Replay of noise."""
 
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 from gnr_keras import checks
+from gnr_keras import types
 from gnr_keras.replay.base import Memory
 from gnr_keras.replay.base import Replay
 
@@ -27,23 +31,29 @@ class RandomReplay(Replay):
 
     def __init__(
         self,
-        memory_size,
-        replay_per_batch=None,
-        drop_current_classes=False,
-        percentile=90.0,
-    ):
+        memory_size: int,
+        replay_per_batch: int | None = None,
+        drop_current_classes: bool = False,
+        percentile: float = 90.0,
+    ) -> None:
         super().__init__(memory_size, replay_per_batch, drop_current_classes)
         checks.check_number("percentile", percentile, most=100.0)
         self.percentile = percentile
 
-    def build(self, latent_shape, num_classes, classifier, seed):
+    def build(
+        self,
+        latent_shape: Sequence[int],
+        num_classes: int,
+        classifier: keras.Model,
+        seed: int,
+    ) -> None:
         super().build(latent_shape, num_classes, classifier, seed)
         self.upper = None
 
-    def state(self):
+    def state(self) -> types.State:
         return {} if self.upper is None else {"upper": np.array(self.upper)}
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         self.upper = float(state["upper"]) if state else None
 
     def _populate(self, classes, num_draws, rng):
@@ -55,7 +65,14 @@ class RandomReplay(Replay):
         labels = rng.choice(classes, self.memory_size).astype(np.int32)
         return Memory(latents, labels)
 
-    def update(self, latents, labels, memory, rng, callbacks=()):
+    def update(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         if self.upper is None:
             values = latents.reshape(-1)
             if values.min() < 0:

@@ -1,7 +1,13 @@
 """Training of the classifier, on images or on latents."""
 
-import itertools
+from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -10,6 +16,11 @@ from gnr_keras import checks
 from gnr_keras import objectives
 from gnr_keras.trainers import compiled
 from gnr_keras.trainers import loop
+
+if TYPE_CHECKING:
+    from gnr_keras.datasets.source import Source
+    from gnr_keras.replay.base import Memory
+    from gnr_keras.trainers.phase import Phase
 
 
 class ClassifierTrainer(compiled.CompiledSteps):
@@ -38,17 +49,17 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
     def __init__(
         self,
-        model,
-        latent_layer,
-        head="head",
-        objective=objectives.CrossEntropy(),
-        protection=None,
-        block_features=False,
-        batch_size=128,
-        momentum=0.9,
-        weight_decay=1e-4,
-        steps_per_call=16,
-    ):
+        model: keras.Model,
+        latent_layer: str,
+        head: str = "head",
+        objective: objectives.CrossEntropy = objectives.CrossEntropy(),
+        protection: Callable | None = None,
+        block_features: bool = False,
+        batch_size: int = 128,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-4,
+        steps_per_call: int = 16,
+    ) -> None:
         checks.check_number("momentum", momentum, most=1.0)
         checks.check_number("weight_decay", weight_decay)
         checks.check_whole("steps_per_call", steps_per_call)
@@ -65,7 +76,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             steps_per_call,
         )
 
-    def grow(self, model):
+    def grow(self, model: keras.Model) -> None:
         """Goes on with a classifier whose head has grown by new classes.
 
         The optimizer of the features stays, with all that it knows.
@@ -99,7 +110,14 @@ class ClassifierTrainer(compiled.CompiledSteps):
             *(self._scaling.variables if self._scaling else ()),
         ]
 
-    def fit_images(self, data, phase, rng, callbacks=(), past_classes=()):
+    def fit_images(
+        self,
+        data: Source,
+        phase: Phase,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        past_classes: Sequence[int] | np.ndarray = (),
+    ) -> None:
         """Trains the whole network, as in the first experience.
 
         Args:
@@ -169,15 +187,15 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
     def fit_latents(
         self,
-        latents,
-        labels,
-        memory,
-        replay_per_batch,
-        phase,
-        rng,
-        callbacks=(),
-        past_classes=(),
-    ):
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        replay_per_batch: int,
+        phase: Phase,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        past_classes: Sequence[int] | np.ndarray = (),
+    ) -> None:
         """Trains the part above the latent layer.
 
         Args:
@@ -203,7 +221,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             len(memory), replay_per_batch, steps * phase.epochs, rng
         )
         replayed = np.split(replayed, phase.epochs)
-        pairs = [(latents, memory.latents), (labels, memory.labels)]
+        pairs: list = [(latents, memory.latents), (labels, memory.labels)]
         pairs.append(
             [
                 self._responses(
@@ -231,7 +249,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
 
         self._loop(phase, steps, epoch_runner, callbacks)
 
-    def steps_per_epoch(self, num_patterns, replay_per_batch):
+    def steps_per_epoch(self, num_patterns: int, replay_per_batch: int) -> int:
         """Returns the number of batches that all patterns fill."""
         return -(-num_patterns // (self.batch_size - replay_per_batch))
 

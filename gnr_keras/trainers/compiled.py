@@ -1,5 +1,10 @@
 """The steps of a classifier's training, compiled."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
@@ -8,6 +13,9 @@ from gnr_keras import objectives
 from gnr_keras.trainers import loop
 from gnr_keras.trainers import parts
 from gnr_keras.trainers import scaling
+
+if TYPE_CHECKING:
+    from gnr_keras.objectives import CrossEntropy
 
 
 class CompiledSteps(loop.Trainer):
@@ -18,17 +26,17 @@ class CompiledSteps(loop.Trainer):
 
     def __init__(
         self,
-        model,
-        latent_layer,
-        head,
-        objective,
-        protection,
-        block_features,
-        batch_size,
-        momentum,
-        weight_decay,
-        steps_per_call,
-    ):
+        model: keras.Model,
+        latent_layer: str,
+        head: str,
+        objective: CrossEntropy,
+        protection: Callable | None,
+        block_features: bool,
+        batch_size: int,
+        momentum: float,
+        weight_decay: float,
+        steps_per_call: int,
+    ) -> None:
         super().__init__(batch_size, steps_per_call)
         self.objective = objective
         self.block_features = block_features

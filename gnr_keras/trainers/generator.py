@@ -1,5 +1,11 @@
 """Training of the generator, on latents."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -9,6 +15,10 @@ from gnr_keras import checks
 from gnr_keras import growing
 from gnr_keras.trainers import loop
 from gnr_keras.trainers import scaling
+
+if TYPE_CHECKING:
+    from gnr_keras.generator import ConditionalVAE
+    from gnr_keras.replay.base import Memory
 
 
 class GeneratorTrainer(loop.Trainer):
@@ -33,15 +43,15 @@ class GeneratorTrainer(loop.Trainer):
 
     def __init__(
         self,
-        generator,
-        classifier,
-        epochs=4,
-        batch_size=128,
-        replay_per_batch=None,
-        optimizer=None,
-        schedule=None,
-        steps_per_call=16,
-    ):
+        generator: ConditionalVAE,
+        classifier: keras.Model,
+        epochs: int = 4,
+        batch_size: int = 128,
+        replay_per_batch: int | None = None,
+        optimizer: keras.optimizers.Optimizer | None = None,
+        schedule: Callable[[int], float] | None = None,
+        steps_per_call: int = 16,
+    ) -> None:
         super().__init__(batch_size, steps_per_call)
         batches.check_replay_per_batch(replay_per_batch, batch_size)
         checks.check_whole("epochs", epochs)
@@ -68,7 +78,7 @@ class GeneratorTrainer(loop.Trainer):
         self._scaling = scaling.of_model(generator, self._strategy)
         self._prepare(generator, classifier, optimizer)
 
-    def grow(self, generator, classifier):
+    def grow(self, generator: ConditionalVAE, classifier: keras.Model) -> None:
         """Goes on with a generator that has grown by new classes.
 
         Args:
@@ -96,7 +106,14 @@ class GeneratorTrainer(loop.Trainer):
             *(self._scaling.variables if self._scaling else ()),
         ]
 
-    def fit(self, latents, labels, memory, rng, callbacks=()):
+    def fit(
+        self,
+        latents: np.ndarray,
+        labels: np.ndarray,
+        memory: Memory,
+        rng: np.random.Generator,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         """Trains on an experience and on the memory replayed in it.
 
         Args:

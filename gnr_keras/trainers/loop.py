@@ -10,6 +10,7 @@ from gnr_keras import checks
 from gnr_keras import guards
 from gnr_keras import profiling
 from gnr_keras import states
+from gnr_keras import types
 
 
 class Trainer:
@@ -24,7 +25,7 @@ class Trainer:
         position: the `Position` of the one at hand.
     """
 
-    def __init__(self, batch_size, steps_per_call):
+    def __init__(self, batch_size: int, steps_per_call: int) -> None:
         self.batch_size = batch_size
         self.steps_per_call = steps_per_call
         self.trainings = 0
@@ -47,27 +48,27 @@ class Trainer:
         """All that training changes."""
         raise NotImplementedError
 
-    def state(self):
+    def state(self) -> types.State:
         """Returns what training changed, as arrays by name."""
         return {
             "trainings": np.array(self.trainings),
             **states.of_variables(self._variables),
         }
 
-    def restore(self, state):
+    def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         self.trainings = int(state["trainings"])
         with self._strategy.scope():
             states.assign(self._variables, state)
 
-    def midway(self):
+    def midway(self) -> types.State:
         """Returns how far the training at hand is, as arrays by name."""
         return {
             "position": self.position.pack(),
             **states.of_variables(self._variables),
         }
 
-    def go_on(self, saved):
+    def go_on(self, saved: types.State) -> None:
         """Lets the next training go on where another one was.
 
         It has to be begun alike: by a trainer in the same state, with the

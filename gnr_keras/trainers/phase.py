@@ -36,7 +36,7 @@ class Phase:
         for name in ("learning_rate_features", "learning_rate_head"):
             checks.check_number(name, getattr(self, name))
 
-    def rates(self, experience, epoch):
+    def rates(self, experience: int, epoch: int) -> tuple[float, float]:
         """Returns the rates of features and head; indices count from 0."""
         factor = 1.0
         if self.epoch_schedule:
