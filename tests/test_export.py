@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import subprocess
 import sys
 
@@ -392,6 +393,20 @@ def test_litert_predicts_as_the_learner(precision, learners, tmp_path):
     np.testing.assert_array_equal(served.argmax(1), learner.predict(IMAGES))
 
 
+def test_learners_of_mixed_precision_are_exported(tmp_path):
+    learner = learn(strategies.er(), precision="mixed_bfloat16")
+    expected = learner.predict(IMAGES)
+    export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
+    model = tf.saved_model.load(str(tmp_path / "tensorflow"))
+    outputs = model.signatures["serve"](images=tf.constant(IMAGES))
+    assert outputs["probabilities"].dtype == tf.float32
+    assert np.mean(outputs["top_labels"][:, 0] == expected) >= 0.9
+    export.write_litert(learner, NAMES, tmp_path / "litert")
+    for path in (tmp_path / "litert").glob("*.tflite"):
+        found = run_litert(path, IMAGES).argmax(axis=1)
+        assert np.mean(found == expected) >= 0.9
+
+
 _LOAD = """
 import sys
 import gnr_keras
@@ -514,6 +529,20 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     assert lines == run.class_names
 
 
+def test_sizes_and_latencies_are_measured():
+    result = subprocess.run(
+        [sys.executable, "benchmarks/serving.py", "--tiny", "--calls=2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    rows = re.findall(r"^(.+?) +([\d.]+) (MB|ms)", result.stdout, re.M)
+    assert [unit for _, _, unit in rows] == 3 * ["MB"] + 6 * ["ms"]
+    sizes = {name: float(value) for name, value, _ in rows[:3]}
+    assert 0 < sizes["model_int8.tflite"] < sizes["model_float32.tflite"]
+
+
 # On photographs.
 
 WEIGHTS = "weights/mobilenet_v1_1.0_224_imagenet.weights.h5"
@@ -521,9 +550,9 @@ WEIGHTS = "weights/mobilenet_v1_1.0_224_imagenet.weights.h5"
 
 @pytest.fixture(scope="module")
 def photographs():
-    """A learner of 50 fruits, in two experiences, and pictures of them."""
+    """A learner of 50 fruits, and pictures of a quarter turn held out."""
     train, test = datasets.fruits360(
-        128, test_every=12, data_dir=helpers.SHARED
+        128, validation=True, data_dir=helpers.SHARED
     )
     learner = gnr_keras.Learner(
         gnr_keras.mobilenet_v1((128, 128, 3), weights=helpers.SHARED / WEIGHTS),
@@ -534,7 +563,7 @@ def photographs():
         head_bias=True,
     )
     for classes in (range(10), range(10, 50)):
-        chosen = np.flatnonzero(np.isin(train.labels, classes))[::10]
+        chosen = np.flatnonzero(np.isin(train.labels, classes))[::3]
         learner.fit(train.subset(chosen))
     pictures, _ = next(test.batches(np.arange(len(test)), len(test)))
     return learner, list(train.class_names), test, np.asarray(pictures)

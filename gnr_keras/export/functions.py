@@ -14,16 +14,17 @@ from gnr_keras.datasets import images as images_lib
 _TOP = 5
 
 
-def make_probabilities(learner):
+def make_probabilities(learner, model):
     """Makes what gives probabilities of images of the network's size.
 
     Args:
         learner: a `Learner`.
+        model: its classifier, or a copy of it.
     """
     allowed = learner.predicted_classes().copy()
 
     def probabilities(images):
-        logits = tf.cast(learner.model(images, training=False), tf.float32)
+        logits = tf.cast(model(images, training=False), tf.float32)
         # As the learner predicts; what is so small has probability zero.
         return tf.nn.softmax(tf.where(allowed, logits, tf.float32.min))
 
@@ -37,7 +38,7 @@ def make_serve(learner, class_names):
         learner: a `Learner`.
         class_names: names of its classes, in the order of their numbers.
     """
-    probabilities = make_probabilities(learner)
+    probabilities = make_probabilities(learner, learner.model)
     names = tf.constant(list(class_names))
     # A class that cannot be predicted is not named either.
     top = min(_TOP, int(learner.predicted_classes().sum()))

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from gnr_keras import cloning
 from gnr_keras.export import folders
 from gnr_keras.export import functions
 
@@ -40,7 +41,9 @@ def write_litert(learner, class_names, folder):
 
 
 def _convert(learner):
-    probabilities = functions.make_probabilities(learner)
+    # LiteRT has no convolutions in half precision.
+    model = cloning.clone(learner.model, 0, policy=lambda layer: "float32")
+    probabilities = functions.make_probabilities(learner, model)
 
     def serve(images):
         return {"probabilities": probabilities(tf.cast(images, tf.float32))}
