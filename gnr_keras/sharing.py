@@ -138,7 +138,14 @@ def first_experience_key(
             renormalization.d_max,
             renormalization.first_update_rate,
         ],
+        **_types(trainer.model),
     )
+
+
+def _types(model):
+    """What layers compute in; nothing for float32, which had no name once."""
+    types = [layer.compute_dtype for layer in model.layers]
+    return {} if set(types) == {"float32"} else {"types": types}
 
 
 def make_key(**parts):

@@ -153,6 +153,15 @@ def test_synaptic_intelligence_protects_in_each_precision(precision):
     assert learner.evaluate(stream.test).accuracy_whole > 0.25
 
 
+def test_a_folder_is_shared_in_one_precision_only():
+    data = helpers.blobs()[:2]
+    keys = set()
+    for precision in precision_lib.PRECISIONS:
+        learner = make_learner(precision)
+        keys.add(learner._first_key(learner._check_data(data)))
+    assert len(keys) == len(precision_lib.PRECISIONS)
+
+
 def test_new_classes_keep_the_precision():
     learner, _ = learn("mixed_bfloat16")
     learner.add_classes(2)
