@@ -1,5 +1,7 @@
 """Tests of batches with replay for `model.fit`."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -76,6 +78,28 @@ def test_order_comes_from_the_seed_and_is_another_in_each_epoch():
     np.testing.assert_array_equal(one, again)
     assert (one[0] != one[1]).any()
     assert (one[0] != other[0]).any()
+
+
+@pytest.mark.parametrize("global_seed", [None, 0, 7])
+def test_order_does_not_depend_on_how_far_tensorflow_reads_ahead(global_seed):
+    """As in `fit`, which looks at a first batch; and with pauses."""
+
+    def epochs(pause):
+        tf.random.set_seed(global_seed)
+        dataset = mix_batches(experience(40), memory(9), 8, 3, seed=1)
+        next(iter(dataset))
+        time.sleep(10 * pause)
+        found = []
+        for _ in range(6):
+            for x, _ in dataset:
+                found.append(x.numpy())
+                time.sleep(pause)
+        return found
+
+    try:
+        np.testing.assert_array_equal(epochs(0.0), epochs(0.01))
+    finally:
+        tf.random.set_seed(None)
 
 
 def test_order_of_the_current_patterns_may_stay():

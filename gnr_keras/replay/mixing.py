@@ -56,23 +56,62 @@ def mix_batches(
         dataset, memory, batch_size, replay_per_batch
     )
     current = batch_size - replayed
-    shuffled = dataset.shuffle(shuffle_buffer, seed=seed)
-    # As many more as the last batch can lack, from the beginning.
-    filled = shuffled.concatenate(shuffled.repeat().take(current - 1))
-    mixed = filled.batch(current, drop_remainder=True).map(_flag(0))
-    if replayed:
-        patterns = tf.cast(memory.latents, dataset.element_spec[0].dtype)
-        labels = tf.convert_to_tensor(memory.labels)
-        positions = tf.data.Dataset.range(len(memory))
-        old = (
-            positions.shuffle(len(memory), seed=seed)
-            .repeat()
-            .batch(replayed, drop_remainder=True)
-            .map(lambda i: (tf.gather(patterns, i), tf.gather(labels, i)))
-            .map(_flag(1))
-        )
-        mixed = tf.data.Dataset.zip(mixed, old).map(_join)
+
+    def epoch(seed):
+        # Of the graph of this function alone: with a global seed of 0, as it
+        # may be outside, TensorFlow takes no tensor for a seed.
+        tf.compat.v1.get_default_graph().seed = 1
+        mixed = _current_batches(dataset, current, shuffle_buffer, seed)
+        if not replayed:
+            return mixed
+        dtype = dataset.element_spec[0].dtype
+        return tf.data.Dataset.zip(
+            mixed, _replayed_batches(memory, dtype, replayed, seed)
+        ).map(_join)
+
+    # TensorFlow reads ahead, and what is shuffled anew by itself then depends
+    # on how far it got. So all that an epoch draws comes from one number.
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
+    mixed = seeds.take(1).flat_map(epoch)
+    size = int(dataset.cardinality())
+    if size >= 0:
+        steps = -(-size // current)
+        mixed = mixed.apply(tf.data.experimental.assert_cardinality(steps))
     return mixed.prefetch(tf.data.AUTOTUNE)
+
+
+def _current_batches(dataset, per_batch, shuffle_buffer, seed):
+    def shuffled(seed):
+        return dataset.shuffle(
+            shuffle_buffer, seed, reshuffle_each_iteration=False
+        )
+
+    # As many more as the last batch can lack, in another order.
+    more = shuffled(seed + 1).repeat().take(per_batch - 1)
+    filled = shuffled(seed).concatenate(more)
+    return filled.batch(per_batch, drop_remainder=True).map(_flag(0))
+
+
+def _replayed_batches(memory, dtype, per_batch, seed):
+    patterns, labels = (
+        tf.cast(memory.latents, dtype),
+        tf.constant(memory.labels),
+    )
+    positions = tf.range(len(memory))
+
+    def deck(number):
+        order = tf.random.experimental.stateless_shuffle(
+            positions, tf.stack([seed, number])
+        )
+        return tf.data.Dataset.from_tensor_slices(order)
+
+    return (
+        tf.data.Dataset.counter()
+        .flat_map(deck)
+        .batch(per_batch, drop_remainder=True)
+        .map(lambda i: (tf.gather(patterns, i), tf.gather(labels, i)))
+        .map(_flag(1))
+    )
 
 
 def _flag(is_replay):
