@@ -136,7 +136,7 @@ class Predictor:
         )
         return data.labels, predictions
 
-    def predicted_classes(self):
+    def predicted_classes(self) -> np.ndarray:
         """Returns a boolean per class: whether it may be predicted."""
         if self.predict_among == "all" or not self.seen.any():
             return np.ones_like(self.seen)

@@ -8,6 +8,8 @@ means its values work, whatever the size of a latent.
 `NegativeReplayLoss` is the one for `model.compile`.
 """
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -96,7 +98,9 @@ def distillation(
     return -ops.sum(terms, axis=-1)
 
 
-def split_flags(y_true):
+def split_flags(
+    y_true: types.Tensor,
+) -> tuple[types.Tensor, types.Tensor]:
     """Returns the labels of a batch, and which of its patterns are replayed.
 
     Args:
@@ -162,10 +166,10 @@ class NegativeReplayLoss(keras.losses.Loss):
     def __init__(
         self,
         num_classes: int,
-        current_classes=(),
+        current_classes: Sequence[int] = (),
         reduction: str = "sum_over_batch_size",
         name: str = "negative_replay_loss",
-    ):
+    ) -> None:
         super().__init__(name=name, reduction=reduction)
         checks.check_whole("num_classes", num_classes)
         self.num_classes = num_classes
@@ -180,11 +184,11 @@ class NegativeReplayLoss(keras.losses.Loss):
             self.begin_experience(current_classes)
 
     @property
-    def current_classes(self):
+    def current_classes(self) -> np.ndarray:
         """Classes of the experience that was begun last, in order."""
         return np.flatnonzero(ops.convert_to_numpy(self._is_current))
 
-    def begin_experience(self, labels):
+    def begin_experience(self, labels: Sequence[int] | np.ndarray) -> None:
         """Tells which classes the next training is on.
 
         Args:

@@ -26,7 +26,9 @@ class CurrentAccuracy(keras.metrics.SparseCategoricalAccuracy):
     1.0
     """
 
-    def __init__(self, name: str = "accuracy", dtype=None):
+    def __init__(
+        self, name: str = "accuracy", dtype: str | None = None
+    ) -> None:
         super().__init__(name=name, dtype=dtype)
 
     def update_state(self, y_true, y_pred, sample_weight=None):

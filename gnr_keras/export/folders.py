@@ -9,9 +9,10 @@ import tempfile
 import tensorflow as tf
 
 import gnr_keras
+from gnr_keras import types
 
 
-def check_new(folder):
+def check_new(folder: types.Path) -> None:
     """Raises `FileExistsError` where there is something already."""
     if pathlib.Path(folder).exists():
         raise FileExistsError(

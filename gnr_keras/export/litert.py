@@ -1,15 +1,23 @@
 """Exports for LiteRT (TensorFlow Lite): phones and small computers."""
 
+from __future__ import annotations
+
 import math
 import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from gnr_keras import cloning
+from gnr_keras import types
 from gnr_keras.export import folders
 from gnr_keras.export import functions
+
+if TYPE_CHECKING:
+    from gnr_keras.learner import Learner
 
 # Part of all weights that is not quantised. It is in the smallest kernels:
 # those of the first layers, where rounding costs most, and depthwise ones,
@@ -17,7 +25,9 @@ from gnr_keras.export import functions
 _FLOAT_PART = 0.05
 
 
-def write_litert(learner, class_names, folder):
+def write_litert(
+    learner: Learner, class_names: Sequence[str], folder: types.Path
+) -> None:
     """Writes the classifier for LiteRT (TensorFlow Lite), in two files.
 
     `model_float32.tflite` computes in single precision. Kernels of

@@ -1,13 +1,24 @@
 """Exports for TensorFlow, and for what serves its models."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
+from gnr_keras import types
 from gnr_keras.export import folders
 from gnr_keras.export import functions
 
+if TYPE_CHECKING:
+    from gnr_keras.learner import Learner
 
-def write_saved_model(learner, class_names, folder):
+
+def write_saved_model(
+    learner: Learner, class_names: Sequence[str], folder: types.Path
+) -> None:
     """Writes a SavedModel, which plain TensorFlow loads and serves.
 
     Its signatures are `serve` (`serving_default` is the same), `serve_float`,

@@ -90,11 +90,11 @@ class ClassifierTrainer(compiled.CompiledSteps):
         self._head_optimizer.iterations.assign(steps_done)
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         return loop.number(self._head_optimizer.iterations)
 
     @property
-    def learning_rates(self):
+    def learning_rates(self) -> dict[str, float]:
         features, head = self.feature_optimizer, self._head_optimizer
         return {
             "learning_rate_features": loop.number(features.learning_rate),

@@ -91,11 +91,11 @@ class GeneratorTrainer(loop.Trainer):
         growing.inherit(optimizer.variables, self._optimizer.variables)
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         return loop.number(self._optimizer.iterations)
 
     @property
-    def learning_rates(self):
+    def learning_rates(self) -> dict[str, float]:
         return {"learning_rate": loop.number(self._optimizer.learning_rate)}
 
     @property

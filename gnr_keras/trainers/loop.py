@@ -34,12 +34,12 @@ class Trainer:
         self._saved = None
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """Steps of all trainings so far, those before a restart included."""
         raise NotImplementedError
 
     @property
-    def learning_rates(self):
+    def learning_rates(self) -> dict[str, float]:
         """The learning rates at the moment, by name."""
         raise NotImplementedError
 
