@@ -33,6 +33,9 @@ def arguments(output_dir, data_dir):
         f"--output_dir={output_dir}",
         f"--data_dir={data_dir}",
         "--checkpoint_seconds=0",
+        # Adam's steps have one size however small a gradient is: where one is
+        # nearly zero, rounding decides on its sign. Smaller steps, less of it.
+        "--gin_bindings=adam.learning_rate = 1e-3",
     ]
 
 
@@ -136,7 +139,7 @@ def assert_same_results(output_dir, alone):
             assert difference.max() < 2e-3, name
         # Adam's steps have one size however small a gradient is: where one
         # is nearly zero, rounding decides on the sign of a step.
-        assert difference.mean() < 1e-4, name
+        assert difference.mean() < 5e-5, name
     results, alone = (
         read_results(folder, RUN) for folder in (output_dir, alone)
     )
