@@ -3,18 +3,20 @@
 python benchmarks/agreement.py --run_dir=runs/fruits/none/seed_0 --data_dir=data
 """
 
-import os
 import pathlib
 import sys
 import tempfile
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+# Before TensorFlow, which it keeps quiet.
+import gnr_keras  # noqa: F401
+
+# isort: split
 
 import keras
 import numpy as np
 import tensorflow as tf
-from absl import app
 from absl import flags
 from absl import logging
 from ai_edge_litert.interpreter import Interpreter
@@ -22,6 +24,7 @@ from ai_edge_litert.interpreter import Interpreter
 from gnr_keras import continuing
 from gnr_keras import datasets
 from gnr_keras import export
+from gnr_keras.command_line import starting
 
 _RUN_DIR = flags.DEFINE_string("run_dir", None, "A run.", required=True)
 _DATA_DIR = flags.DEFINE_string("data_dir", None, "Holds fruits360_50x3.")
@@ -29,8 +32,7 @@ _BATCH = 200
 
 
 def main(argv):
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     logging.set_verbosity(logging.WARNING)
     tf.get_logger().setLevel("WARNING")
     run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
@@ -106,4 +108,4 @@ def quantise(model):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

@@ -14,24 +14,26 @@ above it and of the generator, in each precision of a `Learner`.
 """
 
 import dataclasses
-import os
 import pathlib
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+# Before TensorFlow, which it keeps quiet.
+import gnr_keras  # noqa: F401
+
+# isort: split
 
 import keras
 import tensorflow as tf
-from absl import app
 from absl import flags
 
-import gnr_keras
 from benchmarks import learners
 from benchmarks import raw
 from benchmarks import sizes
 from gnr_keras import folding
 from gnr_keras import precision
+from gnr_keras.command_line import starting
 
 _BATCH = flags.DEFINE_integer("batch_size", 128, "Patterns in a batch.")
 _SIZE = flags.DEFINE_integer("image_size", 128, "Pixels of an image's side.")
@@ -43,8 +45,7 @@ _PRECISIONS = ("float32", "bfloat16_products", "mixed_bfloat16")
 
 
 def main(argv):
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     print(f"{'':<36}{'forward':>22}{'and backward':>22}")
     print(f"{'layer':<36}" + 2 * f"{'ms':>8}{'alone':>7}{'cast':>7}")
     for name, layer, shape in list(_layers())[: _LAYERS.value]:
@@ -177,4 +178,4 @@ def _text(shape):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

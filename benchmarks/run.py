@@ -9,15 +9,17 @@ the machine be quiet all the same.
 """
 
 import json
-import os
 import pathlib
 import sys
 import tempfile
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from absl import app
+# Before TensorFlow, which it keeps quiet.
+import gnr_keras  # noqa: F401
+
+# isort: split
+
 from absl import flags
 
 from benchmarks import experiences
@@ -25,6 +27,7 @@ from benchmarks import flatness
 from benchmarks import growth
 from benchmarks import sizes
 from benchmarks import startup
+from gnr_keras.command_line import starting
 
 _QUICK = flags.DEFINE_bool("quick", False, "A minute's version.")
 _TINY = flags.DEFINE_bool("tiny", False, "Only to see that all of it runs.")
@@ -47,8 +50,7 @@ _BARS = {
 
 
 def main(argv):
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     size = sizes.FULL
     if _QUICK.value:
         size = sizes.QUICK
@@ -85,4 +87,4 @@ def _print_table(figures):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

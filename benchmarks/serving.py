@@ -10,18 +10,21 @@ import sys
 import tempfile
 import time
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+# Before TensorFlow, which it keeps quiet.
+import gnr_keras  # noqa: F401
+
+# isort: split
 
 import numpy as np
 import tensorflow as tf
-from absl import app
 from absl import flags
 from absl import logging
 from ai_edge_litert.interpreter import Interpreter
 
-import gnr_keras
 from benchmarks import sizes
+from gnr_keras.command_line import starting
 
 _TINY = flags.DEFINE_bool("tiny", False, "Only to see that all of it runs.")
 _CALLS = flags.DEFINE_integer("calls", 200, "Calls that the median is of.")
@@ -30,8 +33,7 @@ _BATCHES = (1, 32)
 
 
 def main(argv):
-    if len(argv) > 1:
-        sys.exit(f"error: unknown arguments {argv[1:]}.")
+    starting.check_no_arguments(argv)
     logging.set_verbosity(logging.WARNING)
     tf.get_logger().setLevel("WARNING")
     size = sizes.TINY if _TINY.value else sizes.FULL
@@ -105,4 +107,4 @@ def print_latencies(functions, shape):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    starting.run(main)

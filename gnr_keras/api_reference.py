@@ -8,6 +8,7 @@ import textwrap
 import gnr_keras
 from gnr_keras import continuing
 from gnr_keras import gin_reference
+from gnr_keras import profiling
 from gnr_keras import progress
 from gnr_keras import tensorboard
 
@@ -24,7 +25,7 @@ out. Values that gin files can set are in [gin.md](../gin.md).
 """
 # Modules that `import gnr_keras` does not bring, since they need gin or other
 # packages, or belong to scripts.
-_MORE_MODULES = (continuing, progress, tensorboard)
+_MORE_MODULES = (continuing, profiling, progress, tensorboard)
 # Sections of a docstring that describe one name a paragraph, and others.
 _LISTS = ("Args", "Attributes", "Raises")
 _SECTIONS = (*_LISTS, "Returns", "Yields", "Reference", "Example")

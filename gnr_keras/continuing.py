@@ -1,10 +1,15 @@
 """Goes on with what a run has learned: other data, and classes to come."""
 
+from __future__ import annotations
+
 import json
 import pathlib
 import re
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
+import keras
 import numpy as np
 
 from gnr_keras import checkpoint
@@ -13,13 +18,18 @@ from gnr_keras import gin_bindings
 from gnr_keras import midway
 from gnr_keras import report
 from gnr_keras import states
+from gnr_keras import types
+from gnr_keras.datasets.source import Source
+from gnr_keras.learner import Learner
 
 # Networks that are the same with whatever weights: those of the checkpoint
 # take the place of pretrained ones, which need not be at hand any more.
 _WEIGHTS_REPLACED = ("mobilenet_v1", "resnet_18")
 
 
-def load_run(folder, data_dir=None):
+def load_run(
+    folder: types.Path, data_dir: types.Path | None = None
+) -> LearnedRun:
     """Loads what a run of `scripts/train.py` has learned, ready for more.
 
     Gin is configured as it was for the run, in place of all before.
@@ -97,13 +107,17 @@ class LearnedRun:
     ```
     """
 
-    def __init__(self, learner, about, config):
+    def __init__(
+        self, learner: Learner, about: dict[str, Any], config: str
+    ) -> None:
         self.learner = learner
         self.class_names = list(about["class_names"])
         self.config = config
         self._about = about
 
-    def open_images(self, folder, test_fraction=0.2):
+    def open_images(
+        self, folder: types.Path, test_fraction: float = 0.2
+    ) -> tuple[Source, Source]:
         """Opens images as the run did, one folder a class.
 
         Args:
@@ -123,7 +137,11 @@ class LearnedRun:
             crop_fraction=float(crop[1]) if crop else 1.0,
         )
 
-    def learn(self, data, callbacks=()):
+    def learn(
+        self,
+        data: Source,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         """Learns one more experience.
 
         Args:
@@ -145,7 +163,7 @@ class LearnedRun:
             self.class_names += data.class_names[known:]
         self.learner.fit(data, callbacks)
 
-    def save(self, folder):
+    def save(self, folder: types.Path) -> None:
         """Writes all that was learned, for `load_run`.
 
         Args:
@@ -163,7 +181,7 @@ class LearnedRun:
             checkpoints.save(self.learner.experiences_learned, state)
 
 
-def check_new(folder):
+def check_new(folder: types.Path) -> None:
     """Raises `FileExistsError` where a folder holds what was learned."""
     place = pathlib.Path(folder) / report.CHECKPOINTS
     if place.exists():

@@ -1,5 +1,7 @@
 """A trace of some training steps, for TensorBoard's profiler."""
 
+from __future__ import annotations
+
 import contextvars
 import pathlib
 import warnings
@@ -8,8 +10,11 @@ import keras
 import tensorflow as tf
 
 from gnr_keras import checks
+from gnr_keras import types
 
-_IN_USE = contextvars.ContextVar("profile", default=None)
+_IN_USE: contextvars.ContextVar[Profile | None] = contextvars.ContextVar(
+    "profile", default=None
+)
 
 
 class Profile:
@@ -36,7 +41,7 @@ class Profile:
     ```
     """
 
-    def __init__(self, folder, first, last):
+    def __init__(self, folder: types.Path, first: int, last: int) -> None:
         checks.check_whole("first", first)
         checks.check_whole("last", last)
         if last < first:
@@ -50,11 +55,11 @@ class Profile:
         self._done = 0
         self._running = False
 
-    def __enter__(self):
+    def __enter__(self) -> Profile:
         self._token = _IN_USE.set(self)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _IN_USE.reset(self._token)
         self._stop()
         if self._done < self._first and exception[0] is None:
@@ -64,14 +69,14 @@ class Profile:
                 stacklevel=2,
             )
 
-    def begin(self, steps):
+    def begin(self, steps: int) -> None:
         """Starts where one of the next steps is asked for."""
         wanted = self._done + steps >= self._first
         if wanted and self._done < self._last and not self._running:
             tf.profiler.experimental.start(str(self.folder))
             self._running = True
 
-    def end(self, steps):
+    def end(self, steps: int) -> None:
         """Stops where there were enough."""
         self._done += steps
         if self._done >= self._last:

@@ -1,8 +1,8 @@
 """Keeps what TensorFlow says while it starts from who runs a command.
 
 It logs what is of no use to them straight to the standard error, before its
-own settings of what to log count. Only commands are quiet, the scripts and
-`python -m gnr_keras`: in other programs the standard error is not ours.
+own settings of what to log count. Only commands are quiet, scripts, benchmarks
+and `python -m gnr_keras`: in other programs the standard error is not ours.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
+_COMMANDS = (_ROOT / "scripts", _ROOT / "benchmarks")
 # What says only that there is no GPU, or which CPU there is; all else passes.
 _NOISE = re.compile(
     rb"All log messages before absl::InitializeLog"
@@ -59,7 +60,7 @@ def _is_command():
     # The second is what processes call it that a script starts.
     for name in ("__main__", "__mp_main__"):
         path = getattr(sys.modules.get(name), "__file__", None)
-        if path and pathlib.Path(path).resolve().parent == _ROOT / "scripts":
+        if path and pathlib.Path(path).resolve().parent in _COMMANDS:
             return True
     return False
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from gnr_keras import matrices
 from gnr_keras import progress
 from gnr_keras import report
+from gnr_keras import types
 
 # TensorBoard keeps no more pictures of a name, and drawing takes time.
 _PICTURES = 10
@@ -53,7 +54,7 @@ class TensorBoardProgress(progress.Progress):
     ```
     """
 
-    def __init__(self, output_dir):
+    def __init__(self, output_dir: types.Path) -> None:
         if importlib.util.find_spec("tensorboard") is None:
             raise ImportError(
                 "What TensorBoard shows is written by its package, which is "

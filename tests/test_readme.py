@@ -20,6 +20,11 @@ from gnr_keras import export
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ALL_PAGES = [
+    path
+    for folder in (".", "docs", "examples", "saved_models")
+    for path in (ROOT / folder).glob("**/*.md" if folder == "docs" else "*.md")
+]
 SMALL_TINY_IMAGENET = (
     *test_benchmarks.SMALL_TRAINING,
     "Phase.epochs = 1",
@@ -96,7 +101,7 @@ def commands():
             for command in line.split("&&"):
                 command = command.split("#")[0].strip()
                 # What installs the package and runs these tests has run;
-                # test_speed.py runs the benchmarks.
+                # test_speed.py and test_export.py run the benchmarks.
                 known = ("pip", "pytest", "python benchmarks/")
                 if command and not command.startswith(known):
                     found[command] = pytest.param(command, id=command)
@@ -291,14 +296,30 @@ def test_continuous_integration_calls_the_test_command_of_the_readme():
 
 
 def test_nothing_is_left_to_fill_in():
-    for page in PAGES:
-        assert "@@" not in page.read_text()
+    for page in ALL_PAGES:
+        text = page.read_text()
+        assert "@@" not in text and "<!--" not in text, page
+
+
+def headings(page):
+    """What links to parts of a page call them."""
+    lines = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    plain = [re.sub(r"[^\w\- ]", "", line).lower() for line in lines]
+    return {line.replace(" ", "-") for line in plain}
 
 
 def test_every_link_to_a_file_leads_somewhere():
-    for page in PAGES:
+    count = 0
+    for page in ALL_PAGES:
         # In code, such a thing is a call.
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
-        for link in re.findall(r"\]\(([^)#]+)\)", text):
-            if not link.startswith("http"):
-                assert (page.parent / link).exists(), f"{page.name}: {link}"
+        for link in re.findall(r"\]\(([^)]+)\)", text):
+            if link.startswith("http"):
+                continue
+            file, _, part = link.partition("#")
+            target = page.parent / file if file else page
+            assert target.exists(), f"{page.name}: {link}"
+            if part:
+                assert part in headings(target), f"{page.name}: {link}"
+            count += 1
+    assert count > 100

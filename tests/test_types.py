@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import gnr_keras
+from gnr_keras import continuing
+from gnr_keras import profiling
 
 ROOT = pathlib.Path(__file__).parent.parent
 # Both calls of the second half are wrong.
@@ -54,6 +56,7 @@ def functions_of(cls):
 
 def public_functions():
     things = [getattr(gnr_keras, name) for name in gnr_keras.__all__]
+    things += [continuing, profiling]
     for module in filter(inspect.ismodule, list(things)):
         names = getattr(module, "__all__", None) or vars(module)
         things += [getattr(module, name) for name in names if name[0] != "_"]

@@ -74,7 +74,7 @@ class CWRConsolidation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        head: str = "head",
+        head: str | keras.layers.Layer = "head",
         replay_sign: str = "negative",
         centering: str = "class",
         load_rows: str = "current_and_replay",

@@ -46,7 +46,7 @@ class SynapticIntelligenceConsolidation(keras.callbacks.Callback):
 
     def __init__(
         self,
-        head: str | None = "head",
+        head: str | keras.layers.Layer | None = "head",
         optimizer: keras.optimizers.Optimizer | None = None,
     ) -> None:
         super().__init__()

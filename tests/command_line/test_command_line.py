@@ -3,6 +3,7 @@
 import io
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import types
@@ -15,7 +16,13 @@ from gnr_keras.command_line import colours
 from gnr_keras.command_line import starting
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCRIPTS = sorted(path.stem for path in (ROOT / "scripts").glob("*.py"))
+SCRIPTS = [
+    *sorted(f"scripts/{path.name}" for path in (ROOT / "scripts").glob("*.py")),
+    *(
+        f"benchmarks/{n}.py"
+        for n in ("agreement", "precision", "run", "serving")
+    ),
+]
 # TensorFlow is loaded once; what a script defines ends with its process.
 HELP = """
 import os, runpy, sys
@@ -50,12 +57,11 @@ def run(*command, cwd=ROOT):
 
 
 def test_help_of_every_script_shows_examples_and_its_flags():
-    paths = [f"scripts/{name}.py" for name in SCRIPTS]
-    result = run("-c", HELP, *paths)
+    result = run("-c", HELP, *SCRIPTS)
     assert result.returncode == 0, result.stderr[-3000:]
     *pages, rest = result.stdout.split("=== 0\n")
     assert not rest and len(pages) == len(SCRIPTS)
-    for path, page in zip(paths, pages, strict=True):
+    for path, page in zip(SCRIPTS, pages, strict=True):
         about, _, flags = page.partition("\nFlags:\n")
         assert f"python {path}" in about
         assert flags.startswith("  --")
@@ -103,7 +109,7 @@ def test_a_dry_run_prints_the_plan(plan):
     assert lines["memory of latents"] == "0.2 MB"
     assert lines["memory of replay"] == "0.1 MB"
     assert lines["memory of test latents"] == "0.2 MB"
-    assert "s" in lines["estimated time"]
+    assert re.fullmatch(r"(\d+ min )?\d+ s", lines["estimated time"])
     assert "of 2 seed(s) each: about" in total and "estimate" in total
     assert "generator" not in none
 
