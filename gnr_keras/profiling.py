@@ -88,7 +88,9 @@ class Profile:
             self._running = False
 
 
-def callbacks(steps, steps_per_call):
+def callbacks(
+    steps: int, steps_per_call: int
+) -> list[keras.callbacks.Callback]:
     """Returns what tells the profile in use of a training's steps.
 
     Args:
