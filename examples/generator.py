@@ -57,7 +57,7 @@ def train_vae(memory_size):
     )
     # A model from patterns to features and logits may look on, in the place
     # of `None`: `gnr_keras.backbones.above` makes one.
-    trainer = gnr_keras.GeneratorTrainer(vae, None, epochs=20, batch_size=100)
+    trainer = gnr_keras.GeneratorTrainer(vae, None, epochs=80, batch_size=100)
     return learn(vae, trainer, memory_size)
 
 

@@ -272,10 +272,12 @@ class ConditionalVAE(keras.Model):
             x = keras.layers.Conv2D(channels, 1)(x)
             offset = keras.layers.Dense(channels, use_bias=False)(classes)
             offset = keras.layers.Reshape((1, 1, channels))(offset)
+            x = keras.layers.Add()([x, offset])
         else:
+            # One layer has the offset of the class among its weights; a sum
+            # of two is what TensorFlow's optimizer of graphs stumbles over.
+            x = keras.layers.Concatenate()([x, classes])
             x = keras.layers.Dense(channels)(x)
-            offset = keras.layers.Dense(channels, use_bias=False)(classes)
-        x = keras.layers.Add()([x, offset])
         x = keras.layers.Activation(output_activation)(x)
         return keras.Model([z, classes], x, name="decoder")
 
