@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Part of all weights that is not quantised. It is in the smallest kernels:
 # those of the first layers, where rounding costs most, and depthwise ones,
 # which LiteRT runs slower when they are quantised.
-_FLOAT_PART = 0.05
+_FLOAT_PART = 0.125
 
 
 def write_litert(
@@ -32,7 +32,7 @@ def write_litert(
 
     `model_float32.tflite` computes in single precision. Kernels of
     `model_int8.tflite` have 8 bits (dynamic-range quantisation), but for the
-    smallest, which hold a twentieth of all weights; inputs and outputs are the
+    smallest, which hold up to an eighth of all weights; inputs and outputs are the
     same. Both take one image of the network's size, uint8 as cameras give it,
     and return the probabilities of all classes.
 
