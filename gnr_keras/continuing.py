@@ -95,6 +95,8 @@ class LearnedRun:
         learner: the `Learner`.
         class_names: names of its classes, in the order of their numbers.
         config: the bindings that it was built with, as gin text.
+        crop_fraction: part of a resized image that it learned from, see
+            `gnr_keras.datasets.image_folder`.
 
     Example:
 
@@ -113,6 +115,8 @@ class LearnedRun:
         self.learner = learner
         self.class_names = list(about["class_names"])
         self.config = config
+        crop = re.search(r"\.crop_fraction = ([\d.]+)$", config, re.M)
+        self.crop_fraction = float(crop[1]) if crop else 1.0
         self._about = about
 
     def open_images(
@@ -128,13 +132,12 @@ class LearnedRun:
         Returns:
             Two sources `(train, test)`.
         """
-        crop = re.search(r"\.crop_fraction = ([\d.]+)$", self.config, re.M)
         return datasets.image_folder(
             folder,
-            self.learner.model.input_shape[1],
+            self.learner.model.input_shape[1:3],
             test_fraction,
             class_names=self.class_names,
-            crop_fraction=float(crop[1]) if crop else 1.0,
+            crop_fraction=self.crop_fraction,
         )
 
     def learn(

@@ -232,8 +232,9 @@ class Inference:
         """Returns the latents of a `Source`, in half precision."""
         shape = (len(data), *self._front.output_shape[1:])
         with self._timed("front"):
-            if self._shared:
-                return self._shared.latents(
+            shared = self._shared
+            if shared and shared.can_hold(data.fingerprint, shape):
+                return shared.latents(
                     data.fingerprint, shape, lambda x: self._fill(x, data)
                 )
             latents = self._store.empty(shape, np.float16)

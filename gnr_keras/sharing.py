@@ -4,7 +4,9 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import pathlib
+import shutil
 
 import numpy as np
 import tensorflow as tf
@@ -53,6 +55,19 @@ class SharedStart:
                 np.savez(file, **state)
         return state, False
 
+    def can_hold(self, key, shape):
+        """Whether latents are there, or leave a tenth of the disk free.
+
+        Args:
+            key: see `latents`.
+            shape: see there.
+        """
+        if self._latent_path(key).exists():
+            return True
+        disk = shutil.disk_usage(self.folder)
+        needed = math.prod(shape) * np.dtype(np.float16).itemsize
+        return disk.free - needed > disk.total / 10
+
     def latents(self, key, shape, compute):
         """Returns latents, mapped from a file.
 
@@ -61,7 +76,7 @@ class SharedStart:
             shape: shape of their latents.
             compute: fills an array with them where they are not there yet.
         """
-        path = self.folder / f"folded_latents_{key}.npy"
+        path = self._latent_path(key)
         with self._locked(path):
             if not path.exists():
                 with storage.whole_array(path, np.float16, shape) as array:
@@ -76,6 +91,9 @@ class SharedStart:
         except storage.UNREADABLE as error:
             raise _damaged(path, error) from error
         return found
+
+    def _latent_path(self, key):
+        return self.folder / f"folded_latents_{key}.npy"
 
     @contextlib.contextmanager
     def _locked(self, path):

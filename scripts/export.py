@@ -45,7 +45,9 @@ def main(argv):
     # Before the run is loaded, which takes longer.
     export.check_new(output)
     run = continuing.load_run(_RUN_DIR.value, _DATA_DIR.value)
-    _WRITERS[_FORMAT.value](run.learner, run.class_names, output)
+    _WRITERS[_FORMAT.value](
+        run.learner, run.class_names, output, run.crop_fraction
+    )
     for path in sorted(pathlib.Path(output).rglob("*")):
         if path.is_file():
             print(f"{path.stat().st_size / 1e6:8.2f} MB  {path}")

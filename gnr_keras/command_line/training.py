@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import sys
+import tempfile
 
 import tensorflow as tf
 
@@ -82,6 +83,7 @@ def _compare(strategy, output_dir, interrupted):
         distribution.explained(strategy),
         distribution.output_of(strategy, output_dir) as own_output_dir,
         _profile(own_output_dir),
+        _share_dir() as share_dir,
     ):
         return comparison.compare(
             flags.GIN_FILE.value,
@@ -92,7 +94,7 @@ def _compare(strategy, output_dir, interrupted):
             own_output_dir,
             flags.DATA_DIR.value,
             functools.partial(_build_progress, own_output_dir),
-            flags.SHARE_DIR.value,
+            share_dir,
             flags.RESUME.value,
             functools.partial(
                 checkpoint.Checkpoints,
@@ -101,6 +103,21 @@ def _compare(strategy, output_dir, interrupted):
             ),
             interrupted,
         )
+
+
+@contextlib.contextmanager
+def _share_dir():
+    """Runs of a seed begin alike: several of them share what they can."""
+    several = len(flags.RUNS.value) > 1
+    if (
+        flags.SHARE_DIR.value
+        or not several
+        or flags.STRATEGY.value == "multi_worker"
+    ):
+        yield flags.SHARE_DIR.value
+        return
+    with tempfile.TemporaryDirectory(prefix="gnr_keras_") as folder:
+        yield folder
 
 
 def _build_progress(output_dir, num_runs):

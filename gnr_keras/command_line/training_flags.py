@@ -39,7 +39,9 @@ DETERMINISTIC = flags.DEFINE_bool(
 SHARE_DIR = flags.DEFINE_string(
     "share_dir",
     None,
-    "Folder in which runs share their first experience and all latents.",
+    "Folder in which runs share their first experience and all latents, also "
+    "those of other commands; by default one for this command, if there are "
+    "several runs.",
 )
 TENSORBOARD = flags.DEFINE_bool(
     "tensorboard", False, "Write what TensorBoard shows, beside the results."

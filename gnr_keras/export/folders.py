@@ -72,12 +72,13 @@ def whole_folder(folder):
         os.rename(part, folder)
 
 
-def describe(learner, class_names, folder):
+def describe(learner, class_names, crop_fraction, folder):
     """Writes `model.json`, and `labels.txt` with the name of a class a line.
 
     Args:
         learner: a `Learner` that has learned.
         class_names: names of its classes, in the order of their numbers.
+        crop_fraction: part of a resized picture that was learned.
         folder: where to.
     """
     about = {
@@ -86,6 +87,7 @@ def describe(learner, class_names, folder):
         "class_names": list(class_names),
         "seen": learner.seen.tolist(),
         "image_shape": learner.model.input_shape[1:],
+        "crop_fraction": crop_fraction,
         "latent_layer": learner.front.output_names[0],
         "latent_shape": learner.front.output_shape[1:],
         "experiences_learned": learner.experiences_learned,

@@ -31,12 +31,13 @@ def make_probabilities(learner, model):
     return probabilities
 
 
-def make_serve(learner, class_names):
+def make_serve(learner, class_names, crop_fraction):
     """Makes what gives probabilities, and names of the best classes.
 
     Args:
         learner: a `Learner`.
         class_names: names of its classes, in the order of their numbers.
+        crop_fraction: see `write_saved_model`.
     """
     probabilities = make_probabilities(learner, learner.model)
     names = tf.constant(list(class_names))
@@ -44,7 +45,7 @@ def make_serve(learner, class_names):
     top = min(_TOP, int(learner.predicted_classes().sum()))
 
     def serve(images):
-        found = probabilities(_fit(images, learner))
+        found = probabilities(_fit(images, learner, crop_fraction))
         best = tf.math.top_k(found, top)
         return {
             "probabilities": found,
@@ -58,23 +59,24 @@ def make_serve(learner, class_names):
     return serve
 
 
-def make_features(learner):
+def make_features(learner, crop_fraction):
     """Makes what gives the latents of images.
 
     Args:
         learner: a `Learner`.
+        crop_fraction: see `write_saved_model`.
     """
 
     def features(images):
-        images = _fit(images, learner)
+        images = _fit(images, learner, crop_fraction)
         latents = learner.front(images, training=False)
         return {"latents": tf.cast(latents, tf.float32)}
 
     return features
 
 
-def _fit(images, learner):
-    """Resizes images as those of a folder are, where that is needed."""
+def _fit(images, learner, crop_fraction):
+    """Resizes and cuts images as those of a folder are."""
     height, width = tf.unstack(tf.shape(images, tf.int64)[1:3])
     allowed = tf.debugging.Assert(
         bounds.allow([height, width, height * width]),
@@ -90,7 +92,8 @@ def _fit(images, learner):
     )
     with tf.control_dependencies([allowed]):
         images = tf.identity(images)
-    images = images_lib.fit(images, learner.model.input_shape[1:3])
+    size = learner.model.input_shape[1:3]
+    images = images_lib.fit(images, size, crop_fraction)
     return tf.cast(images, tf.float32)
 
 

@@ -26,7 +26,10 @@ _FLOAT_PART = 0.125
 
 
 def write_litert(
-    learner: Learner, class_names: Sequence[str], folder: types.Path
+    learner: Learner,
+    class_names: Sequence[str],
+    folder: types.Path,
+    crop_fraction: float = 1.0,
 ) -> None:
     """Writes the classifier for LiteRT (TensorFlow Lite), in two files.
 
@@ -40,6 +43,8 @@ def write_litert(
         learner: see `write_saved_model`.
         class_names: see there.
         folder: see there.
+        crop_fraction: see there; it is written into `model.json`, since what
+            gives images here cuts them too.
     """
     folders.check_names(learner, class_names)
     with folders.whole_folder(folder) as part:
@@ -47,7 +52,7 @@ def write_litert(
         (part / "model_float32.tflite").write_bytes(model)
         quantised = _quantise(model, _least_quantised(learner.model))
         (part / "model_int8.tflite").write_bytes(quantised)
-        folders.describe(learner, class_names, part)
+        folders.describe(learner, class_names, crop_fraction, part)
 
 
 def _convert(learner):

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def write_saved_model(
-    learner: Learner, class_names: Sequence[str], folder: types.Path
+    learner: Learner,
+    class_names: Sequence[str],
+    folder: types.Path,
+    crop_fraction: float = 1.0,
 ) -> None:
     """Writes a SavedModel, which plain TensorFlow loads and serves.
 
@@ -31,6 +34,8 @@ def write_saved_model(
         class_names: names of its classes, in the order of their numbers.
         folder: a folder that is not there yet. It gets its name when all of
             it is written.
+        crop_fraction: what the images that were learned were opened with, see
+            `gnr_keras.datasets.image_folder`: pictures are cut alike.
 
     Example:
 
@@ -46,12 +51,13 @@ def write_saved_model(
         tf.TensorSpec((None, None, None, channels), dtype, name="images")
         for dtype in (tf.uint8, tf.float32)
     )
-    serve = functions.make_serve(learner, class_names)
+    serve = functions.make_serve(learner, class_names, crop_fraction)
     archive = keras.export.ExportArchive()
     # The first one is `serving_default` too.
     archive.add_endpoint("serve", serve, [images])
     archive.add_endpoint("serve_float", serve, [floats])
-    archive.add_endpoint("features", functions.make_features(learner), [images])
+    features = functions.make_features(learner, crop_fraction)
+    archive.add_endpoint("features", features, [images])
     generate = functions.make_generate(learner)
     if generate:
         archive.add_endpoint(
@@ -64,4 +70,4 @@ def write_saved_model(
         )
     with folders.whole_folder(folder) as part:
         archive.write_out(part, verbose=False)
-        folders.describe(learner, class_names, part)
+        folders.describe(learner, class_names, crop_fraction, part)
