@@ -104,7 +104,8 @@ class Checkpoints:
                     file.write(text().encode())
             with storage.whole_file(path) as file:
                 header = np.array([FORMAT, len(state)])
-                np.savez(file, **{_HEADER: header}, **state)
+                arrays: dict = {_HEADER: header, **state}
+                np.savez(file, **arrays)
             self._prune(_KEPT)
         except OSError as error:
             raise OSError(

@@ -57,7 +57,7 @@ def check_function(name, value):
         )
 
 
-def as_labels(name, labels):
+def as_labels(name, labels) -> np.ndarray:
     """Returns labels as an array, or raises `ValueError` for other things.
 
     Args:

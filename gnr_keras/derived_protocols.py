@@ -74,7 +74,7 @@ def _groups(labels, rng):
 
 def _schedule(cells, num_experiences, rng):
     """The cells, `(class, session)`, of each experience of NICv2."""
-    waiting = {}
+    waiting: dict[int, list[tuple]] = {}
     for label, session in sorted(cells):
         waiting.setdefault(label, []).append((label, session))
     first = [label for label in waiting if label % _PER_CATEGORY == 0]

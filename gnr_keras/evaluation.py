@@ -209,11 +209,11 @@ class History:
             self._first_experience[experience.classes] = experience.index
         self.class_names = list(stream.class_names)
         self.class_order = np.argsort(self._first_experience, kind="stable")
-        self.evaluated_after = []
-        self.evaluations = []
-        self.confusion = None
-        self.replay_accuracies = []
-        self.qualities = []
+        self.evaluated_after: list[int] = []
+        self.evaluations: list[Evaluation] = []
+        self.confusion: np.ndarray | None = None
+        self.replay_accuracies: list[float | None] = []
+        self.qualities: list[Quality | None] = []
 
     def add(
         self,

@@ -6,7 +6,6 @@ import tarfile
 import zipfile
 
 _LINE = re.compile(r"(s\d+/o\d+/\S+)\s+(\d+)")
-_CELL = re.compile(r"s(\d+)/o(\d+)/")
 _NAME = re.compile(r"train_batch_(\d+)_filelist\.txt")
 
 
@@ -63,7 +62,7 @@ def read_run(path, names, run):
 
 def cell_of(name):
     """Returns class, from 0, and session of a file of CORe50."""
-    session, number = map(int, _CELL.match(name).groups())
+    session, number = (int(part[1:]) for part in name.split("/")[:2])
     return number - 1, session
 
 
@@ -80,9 +79,11 @@ def _read_archive(path, inner):
         else:
             with tarfile.open(path) as archive:
                 found = {
-                    member.name: archive.extractfile(member).read()
+                    member.name: file.read()
                     for member in archive
-                    if member.isfile() and f"/{inner}/" in f"/{member.name}"
+                    if member.isfile()
+                    and f"/{inner}/" in f"/{member.name}"
+                    and (file := archive.extractfile(member))
                 }
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise ValueError(

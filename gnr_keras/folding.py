@@ -127,7 +127,8 @@ def _pairs(model):
     """Returns, by the convolution's id, the normalisation above it."""
     # Layers also have calls that are not of this model.
     nodes = list(itertools.chain(*model._nodes_by_depth.values()))
-    calls, readers = collections.Counter(), collections.defaultdict(list)
+    calls: collections.Counter[int] = collections.Counter()
+    readers: dict[int, list] = collections.defaultdict(list)
     for node in nodes:
         calls[id(node.operation)] += 1
         for tensor in node.input_tensors:

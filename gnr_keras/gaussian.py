@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -90,7 +89,7 @@ class ClassGaussian:
                 f"`output_activation` must be one of {list(_RANGES)}. "
                 f"Received: {output_activation!r}."
             )
-        if not isinstance(rank, numbers.Integral) or rank < 0:
+        if not isinstance(rank, (int, np.integer)) or rank < 0:
             raise ValueError(
                 f"`rank` must be a whole number from 0 on. Received: {rank!r}."
             )

@@ -122,7 +122,7 @@ class ConditionalVAE(keras.Model):
             decoder, 2 * seed + 1, keep_weights=False, policy=policy
         )
         self._decode_batch = tf.function(
-            self._decode_batch,
+            self._decode_half,
             input_signature=[
                 tf.TensorSpec((None, z_dim), tf.float32),
                 tf.TensorSpec((None,), tf.int32),
@@ -255,7 +255,7 @@ class ConditionalVAE(keras.Model):
     def get_config(self):
         return {"name": self.name, **self._settings}
 
-    def _decode_batch(self, z, labels):
+    def _decode_half(self, z, labels):
         return tf.cast(self.decode(z, labels), tf.float16)
 
     def _show(self, classifier, x, reconstruction, labels):

@@ -302,7 +302,7 @@ def merge_operative(*texts):
     Args:
         *texts: what `operative_config` returned in each.
     """
-    sections = {}
+    sections: dict[str, list[str]] = {}
     for text in texts:
         for block in re.split(r"\n(?=# (?:Parameters for|Macros))", text):
             heading, *lines = block.rstrip("\n").split("\n")

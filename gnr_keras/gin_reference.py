@@ -78,7 +78,7 @@ def _is_in(configurable, starts):
 
 
 def _describe(name, configurable, parameters):
-    summary = inspect.getdoc(configurable).split("\n\n")[0]
+    summary = (inspect.getdoc(configurable) or "").split("\n\n")[0]
     lines = [f"### `{name}`", "", " ".join(summary.split()), ""]
     if parameters:
         lines += ["| knob | default | meaning |", "|---|---|---|"]
@@ -101,7 +101,8 @@ def describe_parameters(configurable):
     Args:
         configurable: a class or function.
     """
-    meanings, elsewhere = {}, {}
+    meanings: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
     for parameter, text in _read_arguments(configurable).items():
         reference = re.match(r"([^;]*, )?see `([\w.]+)`(?:;.*)?\.?$", text)
         before = ""
@@ -120,7 +121,7 @@ def describe_parameters(configurable):
 
 
 def _read_arguments(configurable):
-    doc = inspect.getdoc(configurable)
+    doc = inspect.getdoc(configurable) or ""
     section = re.search(
         r"^(?:Args|Attributes):\n((?:    .*\n?|\n)+)", doc, re.M
     )
@@ -163,7 +164,7 @@ def _describe_macros(gin_dir):
         "|---|---|",
     ]
     for macro in sorted(set(re.findall(r"^(\w+) = ", text, re.M))):
-        readers = re.findall(rf"^(\w+\.\w+) = %{macro}$", text, re.M)
-        readers = ", ".join(f"`{name}`" for name in sorted(set(readers)))
+        names = set(re.findall(rf"^(\w+\.\w+) = %{macro}$", text, re.M))
+        readers = ", ".join(f"`{name}`" for name in sorted(names))
         lines.append(f"| `{macro}` | {readers} |")
     return "\n".join([*lines, ""])

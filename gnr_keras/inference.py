@@ -45,9 +45,6 @@ class Predictor:
         dtype: see `Inference`.
     """
 
-    # Whether the front will not move any more.
-    _front_stands = False
-
     def __init__(
         self,
         model: keras.Model,
@@ -68,7 +65,7 @@ class Predictor:
         self.num_classes = model.output_shape[-1]
         self.predict_among = predict_among
         self.seen = np.zeros(self.num_classes, bool)
-        self.seconds = defaultdict(float)
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._latent_layer = latent_layer
         self._inference = Inference(
             self.front, self.back, batch_size, store, self._timed, dtype
@@ -124,6 +121,11 @@ class Predictor:
     def forget_latents(self) -> None:
         """Drops the latents of the test set; they are computed anew."""
         self._inference.forget()
+
+    @property
+    def _front_stands(self):
+        """Whether the front will not move any more."""
+        return False
 
     def _test(self, given):
         data = self._check_data(given)
@@ -199,10 +201,10 @@ class Inference:
         self._store = store
         self._timed = timed
         # The test set that came last, while it lives, and its latents.
-        self._kept = weakref.WeakKeyDictionary()
+        self._kept: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._shared = None
         self._extract = tf.function(
-            self._extract,
+            self._run_front,
             input_signature=[tf.TensorSpec(front.input_shape, tf.float32)],
         )
         self.replace_back(back)
@@ -299,7 +301,7 @@ class Inference:
             ]
         )
 
-    def _extract(self, images):
+    def _run_front(self, images):
         latents = self._folded_front(images, training=False)
         return tf.cast(latents, tf.float16)
 

@@ -3,6 +3,8 @@
 import functools
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
+from typing import Literal
 
 import keras
 import numpy as np
@@ -105,7 +107,7 @@ class Learner(inference.Predictor):
             ..., trainers.ClassifierTrainer
         ] = trainers.ClassifierTrainer,
         batch_renormalization: callbacks_lib.BatchRenormalizationSchedule
-        | bool
+        | Literal[False]
         | None = None,
         head_bias: bool = False,
         predict_among: str = "seen",
@@ -136,9 +138,9 @@ class Learner(inference.Predictor):
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
-        self._kept = []
-        self._midway = {}
-        self._course = None
+        self._kept: list[source_lib.Source] = []
+        self._midway: types.State = {}
+        self._course = midway.Course()
         if batch_renormalization:
             _check_unused(
                 not batch_renormalization.trainings, batch_renormalization
@@ -239,7 +241,7 @@ class Learner(inference.Predictor):
                 data = source_lib.join([*self._kept, new])
             self._learn(data, callbacks, generator_callbacks)
         finally:
-            self._course = None
+            self._course = midway.Course()
         self.seen[np.unique(data.labels)] = True
         self.experiences_learned += 1
         if self.strategy.keep_data:
@@ -253,7 +255,7 @@ class Learner(inference.Predictor):
             latents, data.labels, memory, generator_callbacks
         )
         if self.strategy.statistics:
-            self._update_statistics(data)
+            self._update_statistics(self.strategy.statistics, data)
 
     def add_classes(self, count: int) -> None:
         """Grows the head, and all that is made for its classes.
@@ -296,7 +298,7 @@ class Learner(inference.Predictor):
         would, to the last bit on the same machine. Data that `keep_data` of
         the strategy keeps are not among them.
         """
-        if self._course is not None and self._course.can_be_saved:
+        if self._course.can_be_saved:
             return self._course.state()
         return {
             "seen": self.seen.copy(),
@@ -423,16 +425,16 @@ class Learner(inference.Predictor):
             first = self.experiences_learned == 0
             phase = self.first if first else self.following
 
-            def train():
+            def train_on_images():
                 self.trainer.fit_images(
                     data, phase, self._rng, callbacks, past_classes
                 )
 
             with self._timed("classifier"):
                 if first and self._share_dir is not None:
-                    self._share_first(data, train)
+                    self._share_first(data, train_on_images)
                 else:
-                    self._train_or_take_over(train)
+                    self._train_or_take_over(train_on_images)
             # Nothing but a replay looks at these latents; where there is
             # one, the front is frozen from here on.
             if not self.replay.memory_size:
@@ -440,7 +442,7 @@ class Learner(inference.Predictor):
             return self._inference.latents(data)
         latents = self._inference.latents(data)
 
-        def train():
+        def train_on_latents():
             self.trainer.fit_latents(
                 latents,
                 data.labels,
@@ -453,7 +455,7 @@ class Learner(inference.Predictor):
             )
 
         with self._timed("classifier"):
-            self._train_or_take_over(train)
+            self._train_or_take_over(train_on_latents)
         return latents
 
     def _train_or_take_over(self, train):
@@ -504,7 +506,7 @@ class Learner(inference.Predictor):
 
     def _other_parts(self):
         """What learns besides the classifier, by name."""
-        parts = {"replay": self.replay}
+        parts: dict[str, Any] = {"replay": self.replay}
         if self.strategy.statistics:
             parts["statistics"] = self.strategy.statistics
         return parts
@@ -533,11 +535,10 @@ class Learner(inference.Predictor):
         ):
             self.replay.update(latents, labels, memory, self._rng, callbacks)
 
-    def _update_statistics(self, data):
+    def _update_statistics(self, statistics, data):
         """Counts the features of the experience, and sets the head."""
         # In half precision, as they are in tests.
         latents = self._inference.latents(data)
-        statistics = self.strategy.statistics
         with self._timed("classifier"):
             for i in range(0, len(data), self._inference_batch_size):
                 part = slice(i, i + self._inference_batch_size)

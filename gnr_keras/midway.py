@@ -19,7 +19,7 @@ class Course:
     again of the same random numbers.
 
     Args:
-        data: the `Source` that is learned.
+        data: the `Source` that is learned; `None` while nothing is.
         saved: of the course that this one goes on with, what `state` returned
             as `PART`; empty for none.
         before: state of the learner, for who will ask for `state`.
@@ -27,7 +27,7 @@ class Course:
             called then.
     """
 
-    def __init__(self, data, saved, before=None, on_steps=None):
+    def __init__(self, data=None, saved=None, before=None, on_steps=None):
         if saved and str(saved["data"]) != data.fingerprint:
             raise ValueError(
                 "The state that the learner was restored from is that of the "
@@ -39,12 +39,12 @@ class Course:
         self._saved = saved
         self._before = before
         self._on_steps = on_steps
-        self._training = None
+        self._training: tuple = ()
 
     @property
     def can_be_saved(self):
         """Whether some training is under way, and the start is known."""
-        return self._training is not None and self._before is not None
+        return bool(self._training) and self._before is not None
 
     @contextlib.contextmanager
     def training(self, name, trainer, past):
@@ -67,7 +67,7 @@ class Course:
             yield
         finally:
             trainer.position.on_steps = None
-            self._training = None
+            self._training = ()
 
     def past(self, name):
         """Returns what a training came to; `None` where it is not over.

@@ -34,7 +34,7 @@ class CrossEntropy:
             class is current: "current" then masks nothing.
     """
 
-    names = ("cross_entropy",)
+    names: tuple[str, ...] = ("cross_entropy",)
     # Whether `responses`, the logits of the model before this experience,
     # are needed.
     needs_responses = False

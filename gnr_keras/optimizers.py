@@ -115,9 +115,9 @@ class SynapticIntelligence(keras.optimizers.Optimizer):
         self.inner_optimizer = optimizer
         # Gradients are unscaled here, and must not be again.
         self.inner_optimizer.loss_scale_factor = None
-        self._importances = []
-        self._paths = []
-        self._anchors = []
+        self._importances: list[keras.Variable] = []
+        self._paths: list[keras.Variable] = []
+        self._anchors: list[keras.Variable] = []
 
     def build(self, variables):
         if self.built:

@@ -70,7 +70,7 @@ def plan(learner, stream, evaluate_every=1):
         stream: a `Stream`.
         evaluate_every: experiences between two evaluations.
     """
-    experiences = []
+    experiences: list[ExperiencePlan] = []
     kept = 0
     for experience in stream:
         images = kept + len(experience)

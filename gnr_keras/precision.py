@@ -17,7 +17,7 @@ PRECISIONS = (
 _WHOLE = (keras.layers.Rescaling, keras.layers.Normalization)
 # Matrix products, which is where the work is.
 _PRODUCTS = (keras.layers.Conv2D, keras.layers.Dense)
-_IN_SCOPE = contextvars.ContextVar("precision", default=None)
+_IN_SCOPE = contextvars.ContextVar[str | None]("precision", default=None)
 
 
 def check_precision(precision):

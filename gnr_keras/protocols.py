@@ -12,6 +12,7 @@ from gnr_keras import derived_protocols
 from gnr_keras import filelists
 from gnr_keras import streams
 from gnr_keras import types
+from gnr_keras.datasets import conversion
 from gnr_keras.datasets import downloads
 from gnr_keras.datasets.core50 import LISTS_URLS
 
@@ -145,9 +146,15 @@ def nicv2_cells(
     root = getattr(train, "root", None)
     if root is not None and not path.exists():
         path = pathlib.Path(root).parent / lists
-    where = {}
+    source = conversion.as_source(train)
+    if source.sessions is None:
+        raise ValueError(
+            "A cell is one object in one session, and this source has no "
+            "sessions. Give `sessions`, one integer per pattern."
+        )
+    where: dict[tuple[int, int], list[int]] = {}
     for i, cell in enumerate(
-        zip(train.labels.tolist(), train.sessions.tolist(), strict=True)
+        zip(source.labels.tolist(), source.sessions.tolist(), strict=True)
     ):
         where.setdefault(cell, []).append(i)
     indices = []
@@ -157,7 +164,7 @@ def nicv2_cells(
         if chosen:
             indices.append(np.array(chosen))
     return streams.Stream(
-        "NIC", train, test, indices, order=f"official, {protocol} run {seed}"
+        "NIC", source, test, indices, order=f"official, {protocol} run {seed}"
     )
 
 
@@ -195,7 +202,7 @@ def _read_stream(scenario, number, train, test, run):
 
 def _numbering(lists, train, position, run):
     """Returns the number that the lists give to each class of `train`."""
-    number_of = {}
+    number_of: dict[int, int] = {}
     for name, number in (line for lines in lists for line in lines):
         if name not in position:
             continue

@@ -1,7 +1,6 @@
 """How good a generator is, and whether that fades over experiences."""
 
 import dataclasses
-import numbers
 from collections.abc import Callable
 
 import numpy as np
@@ -72,7 +71,7 @@ class GeneratorQuality:
         self, per_class: int = 10, limit: int = 500, seed: int = 0
     ) -> None:
         for name, value in (("per_class", per_class), ("limit", limit)):
-            if not isinstance(value, numbers.Integral) or value < 2:
+            if not isinstance(value, (int, np.integer)) or value < 2:
                 raise ValueError(
                     f"`{name}` must be a whole number of at least 2, since a "
                     f"single pattern has no spread. Received: {value!r}."
@@ -81,7 +80,7 @@ class GeneratorQuality:
         self.limit = limit
         self._seed = seed
         self._rng = np.random.default_rng(seed)
-        self._classes = {}
+        self._classes: dict[int, _RealPatterns] = {}
 
     def add(self, latents: np.ndarray, labels: np.ndarray) -> None:
         """Remembers real patterns.
@@ -176,11 +175,11 @@ class _RealPatterns:
     """Real patterns of one class, and what is a unit among them."""
 
     def __init__(self):
-        self._patterns = self._draws = None
-        self._units = None
+        self._patterns = self._draws = np.zeros(0)
+        self._units: tuple[float, float] | None = None
 
     def add(self, patterns, draws, limit):
-        if self._patterns is not None:
+        if len(self._patterns):
             patterns = np.concatenate([self._patterns, patterns])
             draws = np.concatenate([self._draws, draws])
         kept = np.argsort(draws)[:limit]

@@ -357,7 +357,7 @@ def _draw_curve(panel, curve):
 
 
 def _by_run(all_results):
-    groups = {}
+    groups: dict[str, list[dict]] = {}
     for results in all_results:
         groups.setdefault(results["run"], []).append(results)
     return groups

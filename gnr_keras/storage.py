@@ -51,7 +51,8 @@ class ArrayStore:
     """
 
     def __init__(self, memory_limit, folder=None):
-        if not isinstance(memory_limit, numbers.Real) or not memory_limit >= 0:
+        is_real = isinstance(memory_limit, numbers.Real)
+        if not is_real or not memory_limit >= 0:
             raise ValueError(
                 "The memory limit must be a number of bytes from 0 on. "
                 f"Received: {memory_limit!r}."
@@ -170,7 +171,7 @@ class _Collection:
         if self._file is None:
             self._array[self._length : length] = batch
         else:
-            self._write(batch)
+            self._write(self._file, batch)
         self._length = length
 
     def finish(self):
@@ -188,16 +189,16 @@ class _Collection:
                 self._array.resize((wanted, *self._shape), refcheck=False)
                 return
         self._file = self._store._open()
-        self._write(self._array[: self._length])
-        self._array = None
+        self._write(self._file, self._array[: self._length])
+        self._array = np.empty(0)
 
-    def _write(self, batch):
+    def _write(self, file, batch):
         if not batch.size:
             return
         rest = np.ascontiguousarray(batch).reshape(-1).view(np.uint8).data
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                rest = rest[file.write(rest) :]
         except OSError as error:
             needed = self._bytes(self._length + len(batch))
             raise self._store._full(needed, error) from error

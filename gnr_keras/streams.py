@@ -128,7 +128,7 @@ def new_classes(
     first_classes: int,
     classes_per_experience: int,
     seed: int = 0,
-    class_order: Sequence[int] | types.Path | None = None,
+    class_order: Sequence[int] | np.ndarray | types.Path | None = None,
 ) -> Stream:
     """Builds an NC stream: each experience brings classes never seen before.
 
@@ -244,7 +244,7 @@ def new_instances_and_classes(
     rest = np.delete(cells, first, axis=0)
     cuts = range(sequences_per_experience, len(rest), sequences_per_experience)
     groups = [cells[first], *np.split(rest, list(cuts))]
-    where = {}
+    where: dict[tuple, list[int]] = {}
     for i, cell in enumerate(zip(train.labels, sessions, strict=True)):
         where.setdefault(cell, []).append(i)
     indices = [
@@ -266,9 +266,10 @@ def check_scenario(scenario: str, classes: Sequence) -> None:
         raise ValueError(
             f"Unknown scenario {scenario!r}; expected one of {SCENARIOS}."
         )
-    classes = [set(np.asarray(c).tolist()) for c in classes]
-    first, seen, repeats = classes[0], set(), False
-    for k, current in enumerate(classes):
+    sets = [set(np.asarray(c).tolist()) for c in classes]
+    first, repeats = sets[0], False
+    seen: set[int] = set()
+    for k, current in enumerate(sets):
         repeated = current & seen
         repeats = repeats or bool(repeated)
         if scenario == "NC" and repeated:
@@ -292,7 +293,9 @@ def check_scenario(scenario: str, classes: Sequence) -> None:
         )
 
 
-def _check_sources(train, test):
+def _check_sources(
+    train: types.Data, test: types.Data
+) -> tuple[source_lib.Source, source_lib.Source]:
     train, test = conversion.as_source(train), conversion.as_source(test)
     if train.image_shape != test.image_shape:
         raise ValueError(

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from gnr_keras.datasets.source import Source
     from gnr_keras.streams import Experience
 
-# What is learned or tested: images with their labels.
-Data: TypeAlias = Union["Source", "Experience", tuple[np.ndarray, np.ndarray]]
+# What is learned or tested: images with their labels, and maybe sessions.
+Data: TypeAlias = Union[
+    "Source",
+    "Experience",
+    tuple[np.ndarray, np.ndarray],
+    tuple[np.ndarray, np.ndarray, np.ndarray],
+]
 # Batches of images and labels.
 Batches: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray]]
 Path: TypeAlias = str | os.PathLike[str]

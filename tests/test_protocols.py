@@ -446,6 +446,9 @@ def test_cells_of_another_set_in_an_official_order(tmp_path, suffix):
     ):
         with pytest.raises(ValueError, match=message):
             protocols.nicv2_cells(data, data, protocol, lists, seed=seed)
+    arrays = np.zeros((12, 1, 1, 3), "uint8"), labels
+    with pytest.raises(ValueError, match="has no sessions. Give `sessions`"):
+        protocols.nicv2_cells(arrays, data, "NICv2_79", lists, seed=2)
     lists.write_bytes(lists.read_bytes()[:40])
     with pytest.raises(ValueError, match=f"{lists} cannot be read as an arch"):
         protocols.nicv2_cells(data, data, "NICv2_79", lists, seed=2)

@@ -52,18 +52,18 @@ def application(
     ```
     """
     build = _find(name)
-    input_shape = tuple(input_shape)
-    if len(input_shape) != 3 or input_shape[-1] != 3:
+    shape = tuple(input_shape)
+    if len(shape) != 3 or shape[-1] != 3:
         raise ValueError(
             "`input_shape` must be (height, width, 3), for images in colour. "
-            f"Received: {input_shape}."
+            f"Received: {shape}."
         )
-    pixels = keras.Input(input_shape, name="pixels")
+    pixels = keras.Input(shape, name="pixels")
 
     def build_backbone(weights):
         return build(
             input_tensor=_preprocess(pixels, inspect.getmodule(build)),
-            input_shape=input_shape,
+            input_shape=shape,
             include_top=False,
             pooling="avg",
             weights=weights,

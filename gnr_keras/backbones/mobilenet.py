@@ -55,20 +55,20 @@ def mobilenet_v1(
     best = model.predict(images).argmax(axis=-1)
     ```
     """
-    input_shape = tuple(input_shape)
+    image_shape = tuple(input_shape)
     pretrained = None
     if weights == "imagenet" and not dry.is_on():
-        height, width, channels = input_shape
+        height, width, channels = image_shape
         published = height == width and height in _PUBLISHED_SIZES
         shape = (*[height if published else 224] * 2, channels)
         pretrained = weights_lib.fetch(
             lambda: _network(shape, alpha, include_top, weights)
         )
-    pixels = keras.Input(input_shape, name="pixels")
+    pixels = keras.Input(image_shape, name="pixels")
     scaled = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescale")(
         pixels
     )
-    network = _network(input_shape, alpha, False, input_tensor=scaled)
+    network = _network(image_shape, alpha, False, input_tensor=scaled)
     backbone = keras.Model(pixels, network.output, name="mobilenet_v1")
     model = backbone
     if include_top:

@@ -93,9 +93,9 @@ class CWRConsolidation(keras.callbacks.Callback):
         self.align_norms = align_norms
         # Rows of shape (classes, features [+ 1 for the bias]), and the number
         # of patterns of each class so far; made when the head is known.
-        self.rows = None
-        self.past_counts = None
-        self._labels = None
+        self.rows: np.ndarray | None = None
+        self.past_counts = self._real_counts = np.zeros(0, np.int64)
+        self._labels: tuple[np.ndarray, np.ndarray] | None = None
 
     def begin_experience(
         self,
@@ -150,7 +150,7 @@ class CWRConsolidation(keras.callbacks.Callback):
             )
         layer = self._layer()
         trained = self._read(layer)
-        self._make_room(trained)
+        rows = self._make_room(trained)
         labels, replay_labels = self._labels
         both = np.concatenate([labels, replay_labels])
         if both.min() < 0 or both.max() >= len(trained):
@@ -163,7 +163,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         loaded = self._current > 0
         if self.load_rows == "current_and_replay":
             loaded = loaded | (self._replayed > 0)
-        self._write(layer, np.where(loaded[:, None], self.rows, 0.0))
+        self._write(layer, np.where(loaded[:, None], rows, 0.0))
 
     def on_train_end(self, logs=None):
         layer = self._layer()
@@ -173,7 +173,7 @@ class CWRConsolidation(keras.callbacks.Callback):
             "It diverged, so nothing is consolidated: lower the learning "
             "rate. What was consolidated before stays.",
         )
-        self.rows = self._consolidate(self._read(layer))
+        self.rows = self._consolidate(self.rows, self._read(layer))
         self._real_counts = self._real_counts + self._current
         self.past_counts = self.past_counts + self._current
         if self.count_replay:
@@ -182,11 +182,9 @@ class CWRConsolidation(keras.callbacks.Callback):
         self._labels = None
 
     def _make_room(self, trained):
-        """Adds rows of zeros up to those of the head."""
+        """Adds rows of zeros up to those of the head; returns all rows."""
         if self.rows is None:
             self.rows = np.zeros_like(trained[:0])
-            self.past_counts = np.zeros(0, np.int64)
-            self._real_counts = np.zeros(0, np.int64)
         missing = len(trained) - len(self.rows)
         if missing < 0 or trained.shape[1] != self.rows.shape[1]:
             raise ValueError(
@@ -199,8 +197,9 @@ class CWRConsolidation(keras.callbacks.Callback):
         self.rows = np.pad(self.rows, ((0, missing), (0, 0)))
         self.past_counts = np.pad(self.past_counts, (0, missing))
         self._real_counts = np.pad(self._real_counts, (0, missing))
+        return self.rows
 
-    def _consolidate(self, trained):
+    def _consolidate(self, rows, trained):
         """Algorithm 1; returns the new consolidated rows."""
         in_experience = self._current > 0
         only_replayed = ~in_experience & (self._replayed > 0)
@@ -221,17 +220,12 @@ class CWRConsolidation(keras.callbacks.Callback):
         current = np.where(in_experience, self._current, self._replayed)
         past_weight = np.sqrt(self.past_counts / np.maximum(current, 1))
         past_weight = past_weight[:, None].astype(trained.dtype)
-        merged = (self.rows * past_weight + trained) / (past_weight + 1)
-        merged = np.where(updated[:, None], merged, self.rows)
+        merged = (rows * past_weight + trained) / (past_weight + 1)
+        merged = np.where(updated[:, None], merged, rows)
         if self.align_norms and self.seen.any():
-            merged = self._align(merged, in_experience)
+            target = np.linalg.norm(rows[self.seen], axis=1).mean()
+            merged = _align(merged, in_experience, target)
         return merged
-
-    def _align(self, rows, chosen):
-        target = np.linalg.norm(self.rows[self.seen], axis=1).mean()
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        scale = target / np.where(norms > 0, norms, 1.0)
-        return np.where(chosen[:, None], rows * scale, rows)
 
     def _layer(self):
         layer = layers.find_layer(self.model, self.head)
@@ -260,6 +254,12 @@ class CWRConsolidation(keras.callbacks.Callback):
         layer.kernel.assign(rows[:, :features].T)
         if layer.use_bias:
             layer.bias.assign(rows[:, features])
+
+
+def _align(rows, chosen, target):
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    scale = target / np.where(norms > 0, norms, 1.0)
+    return np.where(chosen[:, None], rows * scale, rows)
 
 
 def _check(name, value, allowed):

@@ -15,7 +15,7 @@ _MEMORY_LIMIT = 2**31
 _BATCH = 256
 
 
-def as_source(data):
+def as_source(data: types.Data) -> Source:
     """Returns `data` as a `Source`.
 
     Args:

@@ -111,7 +111,7 @@ def _draw(path, shape, seed, progress):
         for session in range(1, drawing.NUM_SESSIONS + 1)
     ]
 
-    def draw(cell):
+    def draw(cell: tuple[int, int]):
         return drawing.draw_session(*cell, frames_per_session, image_size, seed)
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,7 @@ class EncodedSource(Source):
         super().__init__(labels, (*size, 3), sessions, class_names)
         self._keys = keys
         self._crop_fraction = crop_fraction
-        self._loaders = {}
+        self._loaders: dict[Callable | None, Callable] = {}
         if skip_corrupt:
             self._leave_out(self._find_corrupt(progress))
 
@@ -96,8 +96,9 @@ class EncodedSource(Source):
         indices = np.asarray(indices, np.int64)
         if augment is None:
             seeds = np.zeros((len(indices), 2), np.int32)
+        seeds = np.asarray(seeds)
         load = self._loader(augment)
-        ahead = collections.deque()
+        ahead: collections.deque[tuple] = collections.deque()
         with concurrent.futures.ThreadPoolExecutor(_AHEAD) as pool:
             for start in range(0, len(indices), batch_size):
                 chosen = indices[start : start + batch_size]
@@ -145,7 +146,7 @@ class EncodedSource(Source):
                     parallel_iterations=_PARALLEL,
                 )
 
-            self._loaders[augment] = tf.function(
+            loader = tf.function(
                 load,
                 input_signature=[
                     tf.TensorSpec((None,), tf.string),
@@ -154,7 +155,8 @@ class EncodedSource(Source):
             )
             # Here, since it is called by other threads, where gin would not
             # know the scope of the run.
-            self._loaders[augment].get_concrete_function()
+            loader.get_concrete_function()
+            self._loaders[augment] = loader
         return self._loaders[augment]
 
     def _find_corrupt(self, progress):

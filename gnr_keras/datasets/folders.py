@@ -174,7 +174,8 @@ def _hold_out(groups, fraction, test_sessions, root):
         raise ValueError(
             f"`test_fraction` must lie between 0 and 1. Received: {fraction!r}."
         )
-    train, test = [], []
+    train: list[_Group] = []
+    test: list[_Group] = []
     for group in groups:
         count = len(group.paths)
         if count < 2:

@@ -33,7 +33,7 @@ class Source(abc.ABC):
     """
 
     # Names of images that could not be read, where such are left out.
-    skipped = ()
+    skipped: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class ArraySource(Source):
         if np.issubdtype(images.dtype, np.floating):
             _check_finite(images)
         self._images = images
-        self._augmenters = {}
+        self._augmenters: dict[Callable, Callable] = {}
 
     def batches(
         self,
@@ -219,7 +219,7 @@ class ArraySource(Source):
             chosen = indices[start : start + batch_size]
             images = self._images[chosen]
             if augment is not None:
-                own_seeds = seeds[start : start + batch_size]
+                own_seeds = np.asarray(seeds)[start : start + batch_size]
                 images = self._augmenter(augment)(images, own_seeds).numpy()
             yield images, self.labels[chosen]
 
@@ -264,10 +264,10 @@ class _Subset(Source):
         whole = np.frombuffer(self._source.fingerprint.encode(), np.uint8)
         return _digest(whole, self._indices, self.labels)
 
-    def batches(self, indices, batch_size, **augmentation):
+    def batches(self, indices, batch_size, augment=None, seeds=None):
         indices = np.asarray(indices)
         batches = self._source.batches(
-            self._indices[indices], batch_size, **augmentation
+            self._indices[indices], batch_size, **_augmentation(augment, seeds)
         )
         starts = range(0, len(indices), batch_size)
         for start, (images, _) in zip(starts, batches, strict=True):
@@ -313,18 +313,13 @@ class _Joined(Source):
         for start in range(0, len(indices), batch_size):
             chosen = indices[start : start + batch_size]
             owners = np.searchsorted(self._starts, chosen, side="right") - 1
-            images = [None] * len(chosen)
+            images: list = [None] * len(chosen)
             for owner in np.unique(owners):
                 where = np.flatnonzero(owners == owner)
                 inside = chosen[where] - self._starts[owner]
-                augmentation = {}
-                if augment is not None:
-                    augmentation = {
-                        "augment": augment,
-                        "seeds": seeds[start + where],
-                    }
+                own_seeds = None if augment is None else seeds[start + where]
                 parts = self._sources[owner].batches(
-                    inside, len(inside), **augmentation
+                    inside, len(inside), **_augmentation(augment, own_seeds)
                 )
                 for position, image in zip(where, next(parts)[0], strict=True):
                     images[position] = image
@@ -343,6 +338,11 @@ def join(sources):
             np.concatenate([source._indices for source in sources])
         )
     return _Joined(list(sources))
+
+
+def _augmentation(augment, seeds):
+    # Sources that know of none can be cut and joined, too.
+    return {} if augment is None else {"augment": augment, "seeds": seeds}
 
 
 def _digest(*arrays):

@@ -215,7 +215,7 @@ def _read_numbers(records, builder, split, label, progress):
         feature: tf.io.FixedLenFeature((), tf.int64)
         for feature in wanted.values()
     }
-    parts = {key: [] for key in wanted}
+    parts: dict[str, list[np.ndarray]] = {key: [] for key in wanted}
     for start in range(0, len(records), _LABEL_BATCH):
         stop = min(start + _LABEL_BATCH, len(records))
         try:
@@ -232,7 +232,7 @@ def _read_numbers(records, builder, split, label, progress):
             parts[key].append(parsed[feature].numpy())
         if progress:
             progress(stop, len(records))
-    numbers = {key: np.concatenate(part) for key, part in parts.items()}
+    numbers: dict = {key: np.concatenate(part) for key, part in parts.items()}
     if os.access(folder, os.W_OK) and not dry.is_on():
         # Each process writes a file of its own, and the last one stays.
         temporary = cache.with_suffix(f".{os.getpid()}.tmp.npz")

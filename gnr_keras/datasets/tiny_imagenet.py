@@ -213,7 +213,7 @@ def _list_folder(root, progress):
     )
 
 
-def _list_train(root, wnids, progress):
+def _list_train(root, wnids, progress) -> tuple[np.ndarray, np.ndarray]:
     folders = [root / "train" / wnid / "images" for wnid in wnids]
     for folder in folders:
         if not folder.is_dir():
@@ -224,7 +224,7 @@ def _list_train(root, wnids, progress):
     return np.array(paths), np.repeat(np.arange(len(groups)), sizes)
 
 
-def _list_val(root, wnids):
+def _list_val(root, wnids) -> tuple[np.ndarray, np.ndarray]:
     annotations = root / "val" / "val_annotations.txt"
     numbers = {wnid: number for number, wnid in enumerate(wnids)}
     paths, labels = [], []

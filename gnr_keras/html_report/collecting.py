@@ -77,7 +77,7 @@ def collect(folders):
             "No folder was given; expected at least one that holds results, "
             "such as the --output_dir of scripts/train.py."
         )
-    by_run = {}
+    by_run: dict[pathlib.Path, list[pathlib.Path]] = {}
     for folder in folders:
         for path in _find(pathlib.Path(folder)):
             known = by_run.setdefault(path.parents[1], [])
@@ -166,7 +166,7 @@ def _read_config(folder):
 def _check_same_stream(groups):
     """Raises `ValueError` where accuracies are not of the same test."""
     first = groups[0]
-    orders = {}
+    orders: dict[int, tuple] = {}
     for group in groups:
         for results in group.results:
             for key, name in _SHARED.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ class Replay(abc.ABC):
         replay_per_batch: int | None = None,
         drop_current_classes: bool = False,
     ) -> None:
-        if not isinstance(memory_size, numbers.Integral) or memory_size < 1:
+        if not isinstance(memory_size, (int, np.integer)) or memory_size < 1:
             raise ValueError(
                 "`memory_size` must be a whole number of at least 1. Received: "
                 f"{memory_size!r}. "

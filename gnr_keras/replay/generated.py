@@ -59,7 +59,7 @@ class GeneratedReplay(Replay):
         self.fresh = fresh
         self._make_generator = generator
         self._make_trainer = trainer
-        self._observers = []
+        self._observers: list[Callable] = []
 
     def build(
         self,

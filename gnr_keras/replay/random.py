@@ -48,7 +48,7 @@ class RandomReplay(Replay):
         seed: int,
     ) -> None:
         super().build(latent_shape, num_classes, classifier, seed)
-        self.upper = None
+        self.upper: float | None = None
 
     def state(self) -> types.State:
         return {} if self.upper is None else {"upper": np.array(self.upper)}

@@ -10,10 +10,10 @@ def replay_share(config, percent):
         config: all bindings of a run, as gin text.
         percent: the share.
     """
-    batch_size = re.search(
+    batch_sizes = re.findall(
         r"^ClassifierTrainer\.batch_size = (\d+)$", config, re.MULTILINE
     )
-    return round(int(batch_size[1]) * percent / 100)
+    return round(int(batch_sizes[0]) * percent / 100)
 
 
 def bind_share(run, replay_per_batch):

@@ -85,14 +85,15 @@ def _draw_over(item, benchmark_set, results, position, xlabel):
     positions = sorted(known)
     panels = {}
     for panel in item.panels:
-        methods, curves = {}, []
+        methods: dict[str, list] = {}
+        curves = []
         for entry in panel.entries:
             final = tables.read_measure(results[entry], "final", panel.test_set)
             if position(entry) is not None:
                 methods.setdefault(entry.method, []).append((entry, final))
                 continue
             # A run without a position: a line to compare with.
-            x = (positions[0], positions[-1])
+            x = [positions[0], positions[-1]]
             y = [(value, value) for value in final]
             curves.append(
                 report.Curve(entry.label, entry.run, x, y, entry.style)

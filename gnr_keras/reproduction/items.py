@@ -220,7 +220,7 @@ def describe(benchmark_set):
     """Returns one line per item: its name, title and what it needs."""
     lines = []
     for item in ITEMS.values():
-        counts = {}
+        counts: dict[str, int] = {}
         for entry in item.entries:
             title = benchmark_set.title_of(entry)
             counts[title] = counts.get(title, 0) + 1

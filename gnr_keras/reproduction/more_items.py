@@ -73,8 +73,9 @@ _BASELINES = {
 
 def _baselines(benchmark, names, test_set="whole"):
     entries = []
-    for run, variant, name in map(_BASELINES.get, names):
-        entries.append(Entry(benchmark, run, variant, name=name))
+    for name in names:
+        run, variant, label = _BASELINES[name]
+        entries.append(Entry(benchmark, run, variant, name=label))
     return Panel(tuple(entries), test_set)
 
 
@@ -132,7 +133,7 @@ _CLAIMS = (
 
 def _panels_of(claims):
     """Each entry once, one panel per benchmark."""
-    panels = {}
+    panels: dict[tuple[str, str], list[Entry]] = {}
     for claim in claims:
         key = claim.entry.benchmark, claim.test_set
         panels.setdefault(key, []).extend((claim.other, claim.entry))

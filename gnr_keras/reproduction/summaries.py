@@ -88,7 +88,7 @@ def _summarize_rates(item, benchmark_set, results):
         ]
     ]
     for panel in item.panels:
-        methods = {}
+        methods: dict[str, dict] = {}
         for entry in panel.entries:
             final = tables.read_measure(results[entry], "final", panel.test_set)
             mean, _ = tables.summarize(final)
@@ -96,7 +96,7 @@ def _summarize_rates(item, benchmark_set, results):
         title = benchmark_set.title_of(panel.entries[0])
         first = None
         for method, means in methods.items():
-            best = max(means, key=means.get)
+            best = max(means, key=means.__getitem__)
             losses = threefold, _ = _loss(means, 3), _loss(means, 10)
             verdict = "-"
             if first is not None and threefold is not None:

@@ -377,7 +377,7 @@ def _best(results):
         for i, one in enumerate(results)
         if one and "final_accuracy" in one
     }
-    return max(final, key=final.get, default=None)
+    return max(final, key=final.__getitem__, default=None)
 
 
 def _format_accuracy(results):

@@ -160,7 +160,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
                         self.batch_size,
                         **_augmentation(phase, seeds, start),
                     )
-                values = []
+                values: list[dict] = []
                 for step, (images, labels) in zip(
                     range(start, stop),
                     itertools.islice(stream, stop - start),
@@ -240,7 +240,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             def run(start, stop):
                 chosen = current[start:stop], replayed[epoch][start:stop]
                 return self._run_latents(
-                    *(loop.gather(*pair, *chosen) for pair in pairs),
+                    *(loop.gather(own, old, *chosen) for own, old in pairs),
                     current_per_batch,
                     class_sets,
                 )

@@ -31,7 +31,7 @@ class Trainer:
         self.trainings = 0
         self.position = Position()
         self._strategy = strategy_for(batch_size)
-        self._saved = None
+        self._saved: types.State | None = None
 
     @property
     def steps_done(self) -> int:

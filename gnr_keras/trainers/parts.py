@@ -19,14 +19,15 @@ class Part:
             self.features = lambda x, training: x
             self.feature_variables = []
         else:
-            self.features = keras.Model(inputs, head.input)
-            self.feature_variables = self.features.trainable_variables
+            features = keras.Model(inputs, head.input)
+            self.features = features
+            self.feature_variables = features.trainable_variables
         self.respond = tf.function(
-            self.respond,
+            self._respond,
             input_signature=[tf.TensorSpec(inputs.shape, tf.float32)],
         )
 
-    def respond(self, x):
+    def _respond(self, x):
         return self._head(self.features(x, training=False))
 
     def record(self, stream, responses):
