@@ -1,5 +1,8 @@
 """Generative negative replay, and continual learning, for Keras."""
 
+import importlib
+from types import ModuleType
+
 from gnr_keras import quiet
 
 # Before all that imports TensorFlow.
@@ -42,6 +45,10 @@ from gnr_keras.trainers import Phase
 
 __version__ = "0.1.0"
 
+# Imported when they are asked for: most programs have no use for them, and
+# one of them imports gin.
+_LATER = ("continuing", "profiling", "progress", "tensorboard")
+
 __all__ = [
     "CenteredVAE",
     "ClassGaussian",
@@ -77,3 +84,9 @@ __all__ = [
     "streams",
     "with_batch_renormalization",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LATER:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

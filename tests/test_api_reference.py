@@ -3,6 +3,8 @@
 import inspect
 import pathlib
 import re
+import subprocess
+import sys
 
 import keras
 import pytest
@@ -25,6 +27,17 @@ def named():
     for place, names in api_reference.public_names().items():
         for name, it in names.items():
             yield f"{place}.{name}", it
+
+
+def test_every_place_is_there_when_the_package_is_imported():
+    places = [place for place in api_reference.public_names()]
+    assert "gnr_keras.continuing" in places
+    program = "import sys, gnr_keras\nassert 'gin' not in sys.modules\n"
+    program += "\n".join(places)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
 def test_all_that_is_imported_is_there():

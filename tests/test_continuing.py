@@ -81,6 +81,32 @@ def test_a_run_comes_back_whose_macros_only_others_read(
     assert states.digest(run.learner.state()) == results["weights_sha256"]
 
 
+def test_a_network_that_is_not_square_goes_on(tmp_path):
+    photos = write_images(tmp_path / "photos", ["bright", "dark", "grey"])
+    bindings = (
+        f"images = '{photos}'",
+        "load_images.image_size = (32, 48)",
+        "mobilenet_v1.input_shape = (32, 48, 3)",
+        "mobilenet_v1.alpha = 0.25",
+        "mobilenet_v1.weights = None",
+        "new_classes.first_classes = 2",
+    )
+    comparison.compare(
+        ["own_images.gin"],
+        bindings,
+        ROOT / "gin",
+        ["none"],
+        [0],
+        tmp_path / "o",
+    )
+    run = continuing.load_run(tmp_path / "o" / "none" / "seed_0")
+    more = write_images(tmp_path / "more", ["black"], size=60)
+    train, _ = run.open_images(more)
+    assert train.image_shape == (32, 48, 3)
+    run.learn(train)
+    assert run.class_names[-1] == "black"
+
+
 def test_new_classes_are_learned_and_saved(finished, tmp_path):
     run = continuing.load_run(finished)
     known = run.class_names[0]

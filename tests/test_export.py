@@ -258,8 +258,9 @@ def test_seeds_give_other_patterns(kind, found):
     assert first[LABELS == 0].std(axis=0).max() > 0.01
 
 
+@pytest.mark.parametrize("crop_fraction", [1.0, 0.75])
 def test_images_of_another_size_are_fitted_as_those_of_a_folder(
-    learners, tmp_path
+    crop_fraction, learners, tmp_path
 ):
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 256, (4, 21, 13, 3), dtype=np.uint8)
@@ -270,12 +271,14 @@ def test_images_of_another_size_are_fitted_as_those_of_a_folder(
         path.write_bytes(tf.io.encode_png(picture).numpy())
     loaded = [
         image
-        for source in datasets.image_folder(tmp_path / "photos", 8)
+        for source in datasets.image_folder(
+            tmp_path / "photos", 8, crop_fraction=crop_fraction
+        )
         for batch, _ in source.batches(np.arange(len(source)), 8)
         for image in np.asarray(batch)
     ]
     learner = learners["conditional"]
-    export.write_saved_model(learner, NAMES, tmp_path / "out")
+    export.write_saved_model(learner, NAMES, tmp_path / "out", crop_fraction)
     serve = tf.saved_model.load(str(tmp_path / "out")).signatures["serve"]
     served = serve(images=tf.constant(pictures))["probabilities"].numpy()
     expected = softmax_among_seen(learner, np.stack(loaded))

@@ -3,6 +3,7 @@
 import functools
 import multiprocessing
 import time
+import types
 
 import helpers
 import numpy as np
@@ -128,6 +129,22 @@ def test_another_first_experience_is_not_taken_for_the_same(change, tmp_path):
 def test_another_kind_of_first_experience_is_not_the_same(name, tmp_path):
     learn(STRATEGIES["none"](), tmp_path, 1)
     assert learn(STRATEGIES[name](), tmp_path, 1)[1] == 1
+
+
+def test_a_full_disk_has_no_room_for_latents(tmp_path, monkeypatch):
+    alone, _ = learn(STRATEGIES["NR-OD"]())
+    used = {"free": 100}
+    monkeypatch.setattr(
+        sharing.shutil,
+        "disk_usage",
+        lambda folder: types.SimpleNamespace(total=1000, **used),
+    )
+    full, _ = learn(STRATEGIES["NR-OD"](), tmp_path)
+    assert not list(tmp_path.rglob("*latents*.npy"))
+    assert_same(alone, full)
+    used["free"] = 10**9
+    learn(STRATEGIES["NR-OD"](), tmp_path)
+    assert list(tmp_path.rglob("*latents*.npy"))
 
 
 def test_the_front_runs_once_for_all_learners(tmp_path):

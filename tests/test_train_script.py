@@ -5,10 +5,14 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
+import script
 import tensorflow as tf
+
+from gnr_keras import sharing
 
 ROOT = pathlib.Path(__file__).parent.parent
 RUNS = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD", "cumulative")
@@ -106,6 +110,38 @@ def test_runs_share_the_stream_and_differ_after_the_first_experience(finished):
     ]
     assert matrices[0][0] == matrices[1][0] == matrices[2][0]
     assert matrices[0][2] != matrices[1][2] != matrices[2][2]
+
+
+def test_runs_of_one_command_share_what_they_have_in_common(
+    finished, data_dir, tmp_path, monkeypatch
+):
+    found = []
+    take_state = sharing.SharedStart.state
+
+    def state(shared, compute):
+        result, was_there = take_state(shared, compute)
+        found.append(was_there)
+        return result, was_there
+
+    monkeypatch.setattr(sharing.SharedStart, "state", state)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for runs in ("none,NR-OD", "NR-GD"):
+        message = script.train(
+            "--gin_file=gin/quickstart.gin",
+            *(f"--gin_bindings={binding}" for binding in TINY),
+            f"--runs={runs}",
+            f"--output_dir={tmp_path}/{runs}",
+            f"--data_dir={data_dir}",
+        )
+        assert message is None
+    # One run alone has nobody to share with.
+    assert found == [False, True]
+    assert not list(tmp_path.glob("gnr_keras_*"))
+    digests = [
+        read_results(folder, "NR-OD")["weights_sha256"]
+        for folder in (tmp_path / "none,NR-OD", finished[0])
+    ]
+    assert digests[0] == digests[1]
 
 
 def test_quality_of_the_replay_is_among_the_results(finished):

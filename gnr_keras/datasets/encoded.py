@@ -54,7 +54,7 @@ class EncodedSource(Source):
         self,
         keys: np.ndarray,
         labels: np.ndarray,
-        image_size: int,
+        image_size: int | tuple[int, int],
         sessions: np.ndarray | None = None,
         class_names: Sequence[str] | None = None,
         crop_fraction: float = 1.0,

@@ -50,7 +50,7 @@ class FileSource(EncodedSource):
         self,
         paths: Sequence[types.Path],
         labels: np.ndarray,
-        image_size: int,
+        image_size: int | tuple[int, int],
         sessions: np.ndarray | None = None,
         class_names: Sequence[str] | None = None,
         root: types.Path | None = None,

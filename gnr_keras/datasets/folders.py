@@ -25,7 +25,7 @@ _LAYOUT = (
 
 def image_folder(
     folder: types.Path,
-    image_size: int,
+    image_size: int | tuple[int, int],
     test_fraction: float = 0.2,
     test_sessions: Sequence[int] = (),
     class_names: Sequence[str] = (),
@@ -43,7 +43,8 @@ def image_folder(
         folder: holds a folder for each class; or `train` and `test` (or
             `val`, `valid`, `validation`) that do. Its path is seen from
             here, or from `data_dir`.
-        image_size: height and width of an image, in pixels.
+        image_size: height and width of an image, in pixels: one integer
+            for both, or a pair.
         test_fraction: where there is neither a folder `test` nor sessions,
             the part of each class that becomes the test set, spread evenly
             over the names of its files.

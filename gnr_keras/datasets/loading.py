@@ -17,7 +17,7 @@ _TFDS = "tfds:"
 
 def load_images(
     name: str,
-    image_size: int,
+    image_size: int | tuple[int, int],
     test_sessions: Sequence[int] = (),
     test_split: str | None = None,
     crop_fraction: float = 1.0,
@@ -31,7 +31,8 @@ def load_images(
         name: "tfds:cifar100" for the set "cifar100", see `tfds_images`;
             otherwise the path of a folder, seen from here or from
             `data_dir`, see `image_folder`.
-        image_size: height and width of an image, in pixels.
+        image_size: height and width of an image, in pixels: one integer
+            for both, or a pair.
         test_sessions: of a folder, see `image_folder`.
         test_split: of a set of TensorFlow Datasets, see `tfds_images`.
         crop_fraction: see `image_folder`.

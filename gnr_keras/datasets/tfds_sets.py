@@ -28,7 +28,7 @@ _LABEL_BATCH = 1024
 
 def tfds_images(
     name: str,
-    image_size: int,
+    image_size: int | tuple[int, int],
     train_split: str = "train",
     test_split: str | None = None,
     crop_fraction: float = 1.0,
@@ -40,7 +40,8 @@ def tfds_images(
 
     Args:
         name: a name of `tfds.load`, such as "cifar100" or "imagenet2012".
-        image_size: height and width of an image, in pixels.
+        image_size: height and width of an image, in pixels: one integer
+            for both, or a pair.
         train_split: split to learn, such as "train" or "train[:10%]".
         test_split: split to test on; if `None`, the first of "test" and
             "validation" that there is, or else the last fifth of

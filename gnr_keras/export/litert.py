@@ -35,9 +35,9 @@ def write_litert(
 
     `model_float32.tflite` computes in single precision. Kernels of
     `model_int8.tflite` have 8 bits (dynamic-range quantisation), but for the
-    smallest, which hold up to an eighth of all weights; inputs and outputs are the
-    same. Both take one image of the network's size, uint8 as cameras give it,
-    and return the probabilities of all classes.
+    smallest, which hold up to an eighth of all weights; inputs and outputs
+    are the same. Both take one image of the network's size, uint8 as cameras
+    give it, and return the probabilities of all classes.
 
     Args:
         learner: see `write_saved_model`.
