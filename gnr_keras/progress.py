@@ -1,9 +1,19 @@
 """What a person sees while a stream is learned."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TextIO
 
 import keras
 import numpy as np
+
+if TYPE_CHECKING:
+    from gnr_keras.evaluation import History
+    from gnr_keras.learner import Learner
 
 # Of experiences that are counted, and not trained on.
 _NO_TRAINING = "no training"
@@ -12,24 +22,31 @@ _NO_TRAINING = "no training"
 class Progress:
     """Is told what an experiment does; this one keeps it to itself."""
 
-    def on_data(self, done, total):
+    def on_data(self, done: int, total: int) -> None:
         """`done` of `total` parts of the data set are drawn."""
 
-    def on_run_begin(self, run, seed, num_experiences, learned, learner):
+    def on_run_begin(
+        self,
+        run: str,
+        seed: int,
+        num_experiences: int,
+        learned: int,
+        learner: Learner,
+    ) -> None:
         """A run starts, or goes on after `learned` experiences."""
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         """Returns Keras callbacks for one training of the classifier."""
         return []
 
-    def generator_callbacks(self):
+    def generator_callbacks(self) -> list[keras.callbacks.Callback]:
         """Returns Keras callbacks for one training of the generator."""
         return []
 
-    def on_experience_end(self, index, history):
+    def on_experience_end(self, index: int, history: History) -> None:
         """Experience `index` is learned and, where due, evaluated."""
 
-    def on_run_end(self, results, config):
+    def on_run_end(self, results: dict[str, Any], config: str) -> None:
         """A run is over; `config` is its operative config, as gin text."""
 
 
@@ -40,32 +57,39 @@ class Several(Progress):
         members: the `Progress`es that are told.
     """
 
-    def __init__(self, members):
+    def __init__(self, members: Iterable[Progress]) -> None:
         self._members = list(members)
 
-    def on_data(self, done, total):
+    def on_data(self, done: int, total: int) -> None:
         for member in self._members:
             member.on_data(done, total)
 
-    def on_run_begin(self, run, seed, num_experiences, learned, learner):
+    def on_run_begin(
+        self,
+        run: str,
+        seed: int,
+        num_experiences: int,
+        learned: int,
+        learner: Learner,
+    ) -> None:
         for member in self._members:
             member.on_run_begin(run, seed, num_experiences, learned, learner)
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         return [c for member in self._members for c in member.callbacks()]
 
-    def generator_callbacks(self):
+    def generator_callbacks(self) -> list[keras.callbacks.Callback]:
         return [
             callback
             for member in self._members
             for callback in member.generator_callbacks()
         ]
 
-    def on_experience_end(self, index, history):
+    def on_experience_end(self, index: int, history: History) -> None:
         for member in self._members:
             member.on_experience_end(index, history)
 
-    def on_run_end(self, results, config):
+    def on_run_end(self, results: dict[str, Any], config: str) -> None:
         for member in self._members:
             member.on_run_end(results, config)
 
@@ -78,20 +102,27 @@ class ConsoleProgress(Progress):
         num_runs: runs that will follow each other, for the time left.
     """
 
-    def __init__(self, stream, num_runs=1):
+    def __init__(self, stream: TextIO, num_runs: int = 1) -> None:
         self._stream = stream
         self._num_runs = num_runs
         self._runs_begun = 0
         self._live = stream.isatty()
         self._width = 0
 
-    def on_data(self, done, total):
+    def on_data(self, done: int, total: int) -> None:
         if self._live or done == total:
             self._write(f"preparing the data set: {done}/{total} parts")
         if done == total:
             self._end_line()
 
-    def on_run_begin(self, run, seed, num_experiences, learned, learner):
+    def on_run_begin(
+        self,
+        run: str,
+        seed: int,
+        num_experiences: int,
+        learned: int,
+        learner: Learner,
+    ) -> None:
         self._runs_begun += 1
         self._title = f"{run} seed {seed}"
         self._num_experiences = num_experiences
@@ -104,16 +135,16 @@ class ConsoleProgress(Progress):
             self._write(f"{self._title} | goes on after experience {learned}")
             self._end_line()
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         return [_EpochCallback(self)]
 
-    def on_epoch(self, epoch, epochs, loss):
+    def on_epoch(self, epoch: int, epochs: int, loss: float) -> None:
         """Epoch `epoch` of `epochs`, counted from 1, is over."""
         self._training = f"epoch {epoch}/{epochs} | loss {loss:.4f}"
         if self._live:
             self._write(self._line())
 
-    def on_experience_end(self, index, history):
+    def on_experience_end(self, index: int, history: History) -> None:
         self._times.append(time.perf_counter())
         if history.evaluations:
             latest = history.evaluations[-1]

@@ -1,7 +1,11 @@
 """What TensorBoard shows of a run: curves, pictures and configurations."""
 
+from __future__ import annotations
+
 import importlib.util
 import time
+from typing import TYPE_CHECKING
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,6 +15,10 @@ from gnr_keras import matrices
 from gnr_keras import progress
 from gnr_keras import report
 from gnr_keras import types
+
+if TYPE_CHECKING:
+    from gnr_keras.evaluation import History
+    from gnr_keras.learner import Learner
 
 # TensorBoard keeps no more pictures of a name, and drawing takes time.
 _PICTURES = 10
@@ -62,7 +70,14 @@ class TensorBoardProgress(progress.Progress):
             )
         self._output_dir = output_dir
 
-    def on_run_begin(self, run, seed, num_experiences, learned, learner):
+    def on_run_begin(
+        self,
+        run: str,
+        seed: int,
+        num_experiences: int,
+        learned: int,
+        learner: Learner,
+    ) -> None:
         folder = report.run_folder(self._output_dir, run, seed)
         self._folder = folder / "tensorboard"
         self._writer = tf.summary.create_file_writer(str(self._folder))
@@ -72,17 +87,17 @@ class TensorBoardProgress(progress.Progress):
         self._num_experiences = num_experiences
         self._begin = time.perf_counter()
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         trainer = self._learner.trainer
         return [_Losses(self._writer, "classifier", trainer)]
 
-    def generator_callbacks(self):
+    def generator_callbacks(self) -> list[keras.callbacks.Callback]:
         trainer = self._learner.replay.trained
         if trainer is None:
             return []
         return [_Losses(self._writer, "generator", trainer)]
 
-    def on_experience_end(self, index, history):
+    def on_experience_end(self, index: int, history: History) -> None:
         now = time.perf_counter()
         values = {"seconds": now - self._begin}
         self._begin = now
@@ -100,7 +115,7 @@ class TensorBoardProgress(progress.Progress):
                     tf.summary.image(name, draw(history)[None])
         self._writer.flush()
 
-    def on_run_end(self, results, config):
+    def on_run_end(self, results: dict[str, Any], config: str) -> None:
         # As Markdown, a block of code.
         text = "\n".join(f"    {line}" for line in config.splitlines())
         with self._writer.as_default(step=self._num_experiences):

@@ -10,6 +10,8 @@ import sys
 import gnr_keras
 from gnr_keras import continuing
 from gnr_keras import profiling
+from gnr_keras import progress
+from gnr_keras import tensorboard
 
 ROOT = pathlib.Path(__file__).parent.parent
 # Both calls of the second half are wrong.
@@ -56,7 +58,7 @@ def functions_of(cls):
 
 def public_functions():
     things = [getattr(gnr_keras, name) for name in gnr_keras.__all__]
-    things += [continuing, profiling]
+    things += [continuing, profiling, progress, tensorboard]
     for module in filter(inspect.ismodule, list(things)):
         names = getattr(module, "__all__", None) or vars(module)
         things += [getattr(module, name) for name in names if name[0] != "_"]
