@@ -88,6 +88,29 @@ def test_a_trace_more_is_seen():
     assert flatness.count_traces() == before + 1
 
 
+def test_every_way_to_compute_the_front_is_measured():
+    result = subprocess.run(
+        [
+            sys.executable,
+            "benchmarks/front.py",
+            "--batch_size=2",
+            "--image_size=32",
+            "--alpha=0.25",
+            "--repeats=1",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    rows = [line.split() for line in result.stdout.splitlines()[1:]]
+    assert len(rows) == 6
+    assert rows[0][-2:] == ["1.00", "0.0000"]
+    assert all(float(row[-3]) > 0 for row in rows)
+    # Latents are those of the network, in all of them.
+    assert all(float(row[-1]) < 0.05 for row in rows)
+
+
 def test_every_precision_is_measured():
     result = subprocess.run(
         [
