@@ -104,7 +104,7 @@ def test_every_way_to_compute_the_front_is_measured():
     )
     assert result.returncode == 0, result.stderr[-3000:]
     rows = [line.split() for line in result.stdout.splitlines()[1:]]
-    assert len(rows) == 6
+    assert len(rows) == 7
     assert rows[0][-2:] == ["1.00", "0.0000"]
     assert all(float(row[-3]) > 0 for row in rows)
     # Latents are those of the network, in all of them.
