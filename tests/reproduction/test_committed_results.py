@@ -22,14 +22,17 @@ def no_gin_left():
     gin.clear_config()
 
 
-def test_page_of_claims_is_that_of_the_results(tmp_path):
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in RESULTS.glob("*.md"))
+)
+def test_pages_are_those_of_the_results(name, tmp_path):
     """A page of other results, or results of other gin files, would differ."""
     shutil.copytree(RESULTS, tmp_path / "results")
-    committed = (RESULTS / "claims.md").read_text()
+    committed = (RESULTS / f"{name}.md").read_text()
     command = committed.split("Made by\n\n    ")[1].strip()
     cells = running.Cells(benchmarks.PHOTOGRAPHS, GIN, tmp_path / "results")
     (page,) = running.report_finished(
-        [items.ITEMS["claims"]], cells, (0, 1, 2), command
+        [items.ITEMS[name]], cells, (0, 1, 2), command
     )
     assert page == committed
 
