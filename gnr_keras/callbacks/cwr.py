@@ -6,7 +6,6 @@ import keras
 import numpy as np
 
 from gnr_keras import checks
-from gnr_keras import guards
 from gnr_keras import types
 from gnr_keras.callbacks import head_rows
 
@@ -42,6 +41,13 @@ class CWRConsolidation(keras.callbacks.Callback):
     The first experience resets the head as well. Where a model was trained
     before, by `fit` alone, `adopt` takes its rows over; without it they are
     lost, and nothing can tell them from those of a new model.
+
+    Between start and end the head has no rows of other classes. So validation
+    and what `ModelCheckpoint` writes in `fit` do not know them, and neither
+    does a model whose `fit` was interrupted: `write_rows` gives them back.
+    In `callbacks` this one comes last. Behind it,
+    `EarlyStopping(restore_best_weights=True)` would undo the consolidation;
+    before it, the best weights are what is consolidated.
 
     Args:
         head: name of the head, a `Dense` layer of the model, or the layer
@@ -152,9 +158,28 @@ class CWRConsolidation(keras.callbacks.Callback):
                 "and give it the model as it was trained before."
             )
         layer = head_rows.find_head(model, self.head)
-        _check_finite(layer)
+        head_rows.check_finite(layer)
         self._begin(layer, _as_labels(labels), np.zeros(0, np.int64))
         self._end(layer)
+
+    def write_rows(self, model: keras.Model) -> None:
+        """Gives a model the consolidated rows of all classes.
+
+        The end of a training does that by itself. This is for what holds the
+        rows of a training at hand: a model whose `fit` was interrupted, or a
+        checkpoint from within `fit`. Nothing of that training is in the
+        consolidated rows; `fit` the experience again to learn it.
+
+        Args:
+            model: as it was trained; its head may have more rows.
+        """
+        if self.rows is None:
+            raise RuntimeError(
+                "There are no consolidated rows before the first training."
+            )
+        layer = head_rows.find_head(model, self.head)
+        self._make_room(head_rows.read(layer))
+        head_rows.write(layer, self.rows)
 
     @property
     def seen(self) -> np.ndarray:
@@ -179,6 +204,13 @@ class CWRConsolidation(keras.callbacks.Callback):
         """Goes on from what `state` returned."""
         if not state:
             return
+        missing = {"rows", "past_counts", "real_counts"} - {*state}
+        if missing:
+            raise ValueError(
+                "The state is not that of a CWRConsolidation: it has no "
+                f"{sorted(missing)}. Received: {sorted(state)}. Give what "
+                "`state` returned."
+            )
         self.rows = state["rows"]
         self.past_counts = state["past_counts"]
         self._real_counts = state["real_counts"]
@@ -199,8 +231,11 @@ class CWRConsolidation(keras.callbacks.Callback):
         head_rows.write(layer, np.where(loaded[:, None], self.rows, 0.0))
 
     def on_train_end(self, logs=None):
+        # Where it is in `callbacks` twice, the first has done it all.
+        if self._labels is None:
+            return
         layer = head_rows.find_head(self.model, self.head)
-        _check_finite(layer)
+        head_rows.check_finite(layer)
         self._end(layer)
         head_rows.write(layer, self.rows)
         self._labels = None
@@ -277,15 +312,6 @@ class CWRConsolidation(keras.callbacks.Callback):
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         scale = target / np.where(norms > 0, norms, 1.0)
         return np.where(chosen[:, None], rows * scale, rows)
-
-
-def _check_finite(layer):
-    guards.check_variables(
-        layer.variables,
-        f"The head {layer.name!r} after its training",
-        "It diverged, so nothing is consolidated: lower the learning "
-        "rate. What was consolidated before stays.",
-    )
 
 
 def _as_labels(labels):

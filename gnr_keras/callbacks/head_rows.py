@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 
+from gnr_keras import guards
 from gnr_keras import layers
 
 
@@ -26,6 +27,16 @@ def find_head(model, head):
             "patterns, `model(x[:1])`."
         )
     return layer
+
+
+def check_finite(layer):
+    """Raises `NotFiniteError` for a head that no one should keep."""
+    guards.check_variables(
+        layer.variables,
+        f"The head {layer.name!r} after its training",
+        "It diverged, so nothing is consolidated: lower the learning "
+        "rate. What was consolidated before stays.",
+    )
 
 
 def read(layer):
