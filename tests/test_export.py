@@ -365,6 +365,10 @@ def test_what_cannot_be_exported_is_refused(learners, tmp_path):
         refuse(learner, NAMES[:3])
     with pytest.raises(ValueError, match="on one line each.*'a.nb'"):
         refuse(learner, [*NAMES[:3], "a\nb"])
+    with pytest.raises(ValueError, match=r"as text. Received: 0, a int.*str\("):
+        refuse(learner, range(4))
+    with pytest.raises(ValueError, match="several times: 'cup'"):
+        refuse(learner, ["pen", "cup", "can", "cup"])
     with pytest.raises(ValueError, match="`fit` an experience first"):
         refuse(make_learner(strategies.er()), NAMES)
     assert not list(tmp_path.iterdir())

@@ -131,6 +131,19 @@ def test_patterns_in_half_precision_join_those_in_single():
     assert set(replayed.ravel()) <= {100, 101, 102, 103}
 
 
+def test_memory_may_be_lists():
+    old = Memory([[100.0, 1000.0], [101.0, 1010.0]], [5, 6])
+    _, replayed = numbers(mix_batches(experience(6), old, 4, 2))
+    assert set(replayed.ravel()) == {100, 101}
+
+
+def test_memory_of_other_lengths_or_labels_is_refused():
+    with pytest.raises(ValueError, match="2 patterns and 3 labels"):
+        Memory([[1.0], [2.0]], [0, 1, 2])
+    with pytest.raises(ValueError, match="`labels`.*dtype float64"):
+        Memory([[1.0], [2.0]], [0.0, 1.0])
+
+
 def test_labels_in_a_column_are_taken():
     x, labels = patterns(6)
     column = tf.data.Dataset.from_tensor_slices((x, labels[:, None]))
