@@ -148,6 +148,13 @@ def found(learners, tmp_path_factory):
     return dict(np.load(folder / "found.npz"))
 
 
+@pytest.fixture(scope="module")
+def saved(learners, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "out"
+    export.write_saved_model(learners["conditional"], NAMES, folder)
+    return str(folder)
+
+
 def softmax_among_seen(learner, images):
     """By the classifier itself, and in double precision from there on."""
     logits = learner.model.predict(images.astype("float32"), verbose=0)
@@ -280,8 +287,21 @@ def test_images_of_another_size_are_fitted_as_those_of_a_folder(
     served = serve(images=tf.constant(pictures))["probabilities"].numpy()
     expected = softmax_among_seen(learner, np.stack(loaded))
     np.testing.assert_allclose(served, expected, atol=1e-5)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="longer side"):
-        serve(images=tf.zeros((1, 1, 200, 3), tf.uint8))
+
+
+@pytest.mark.parametrize("name", ["serve", "serve_float", "features"])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 200, 3), (0, 8, 8, 3), (0, 21, 13, 3), (2, 8, 8, 1), (2, 9, 9, 4)],
+)
+def test_images_that_cannot_be_are_refused(name, shape, saved):
+    signature = tf.saved_model.load(saved).signatures[name]
+    (images,) = signature.structured_input_signature[1].values()
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=rf"one image or more.*longer side.*\[{' '.join(map(str, shape))}\]",
+    ):
+        signature(images=tf.zeros(shape, images.dtype))
 
 
 def test_without_a_generator_there_is_nothing_to_generate(tmp_path):

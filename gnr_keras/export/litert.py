@@ -32,9 +32,9 @@ def write_litert(
 
     `model_float32.tflite` computes in single precision. Kernels of
     `model_int8.tflite` have 8 bits (dynamic-range quantisation), but for the
-    smallest, which hold up to an eighth of all weights; inputs and outputs are the
-    same. Both take one image of the network's size, uint8 as cameras give it,
-    and return the probabilities of all classes.
+    smallest, which hold up to an eighth of all weights; inputs and outputs are
+    the same. Both take one image of the network's size, uint8 as cameras give
+    it, and return the probabilities of all classes.
 
     Args:
         learner: see `write_saved_model`.
@@ -87,7 +87,7 @@ def _quantise(model, least):
     except ImportError as error:
         raise ImportError(
             "Exports for LiteRT need the package ai-edge-quantizer. Install "
-            'it with `pip install -e ".[litert]"`.'
+            'it with `pip install "gnr_keras[litert]"`.'
         ) from error
     recipe = {
         "regex": ".*",
