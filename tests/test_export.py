@@ -297,9 +297,10 @@ def test_images_of_another_size_are_fitted_as_those_of_a_folder(
 def test_images_that_cannot_be_are_refused(name, shape, saved):
     signature = tf.saved_model.load(saved).signatures[name]
     (images,) = signature.structured_input_signature[1].values()
+    received = " ".join(map(str, shape))
     with pytest.raises(
         tf.errors.InvalidArgumentError,
-        match=rf"one image or more.*longer side.*\[{' '.join(map(str, shape))}\]",
+        match=rf"one image or more.*longer side.*\[{received}\]",
     ):
         signature(images=tf.zeros(shape, images.dtype))
 
@@ -392,6 +393,12 @@ def test_what_cannot_be_exported_is_refused(learners, tmp_path):
     with pytest.raises(ValueError, match="`fit` an experience first"):
         refuse(make_learner(strategies.er()), NAMES)
     assert not list(tmp_path.iterdir())
+
+
+def test_litert_says_what_to_install(learners, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
+    with pytest.raises(ImportError, match=r'pip install "gnr_keras\[litert\]"'):
+        export.write_litert(learners["conditional"], NAMES, tmp_path / "out")
 
 
 def run_litert(path, images):

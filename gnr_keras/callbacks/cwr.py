@@ -167,8 +167,8 @@ class CWRConsolidation(keras.callbacks.Callback):
 
         The end of a training does that by itself. This is for what holds the
         rows of a training at hand: a model whose `fit` was interrupted, or a
-        checkpoint from within `fit`. Nothing of that training is in the
-        consolidated rows; `fit` the experience again to learn it.
+        checkpoint from within `fit`. What was interrupted is not
+        consolidated; `fit` the experience again to learn it.
 
         Args:
             model: as it was trained; its head may have more rows.
