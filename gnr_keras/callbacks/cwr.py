@@ -143,8 +143,9 @@ class CWRConsolidation(keras.callbacks.Callback):
         is; the next training may also be that of a copy with a larger head.
 
         As after any experience, rows compete, and those that were trained
-        longer are larger: where new classes are hardly predicted, or nothing
-        else is, change the epochs of their training.
+        longer are larger; a class that is learned alone gets a small one.
+        Where new classes are hardly predicted, `align_norms=True` and some
+        replayed patterns help; where nothing else is, fewer epochs do.
 
         Args:
             model: with a trained head.
