@@ -1,7 +1,9 @@
 """CWR consolidation: classes that come later leave the old ones as they were.
 
 Ten classes come two at a time, and no old pattern is kept. `model.fit` alone
-ends up with the last two. The callback keeps a row of the head per class.
+ends up with the last two. The callback keeps a row of the head per class. A
+model that knows eight classes already, from `model.fit` alone, learns the last
+two likewise, once the callback has adopted its rows.
 
     python examples/cwr_fit.py
 """
@@ -48,6 +50,23 @@ def learn(model, cwr=None):
             cwr.begin_experience(y)
             callbacks = [cwr]
         model.fit(x, y, epochs=5, callbacks=callbacks, verbose=0)
+    return accuracy(model)
+
+
+def go_on(model, adopts):
+    """Returns the accuracy after two more classes of a trained model."""
+    x, y = draw_patterns(range(NUM_CLASSES - 2), per_class=100, seed=1)
+    model.fit(x, y, epochs=20, verbose=0)
+    cwr = CWRConsolidation(head="predictions")
+    if adopts:
+        cwr.adopt(model, y)
+    x, y = draw_patterns([8, 9], per_class=100, seed=2)
+    cwr.begin_experience(y)
+    model.fit(x, y, epochs=5, callbacks=[cwr], verbose=0)
+    return accuracy(model)
+
+
+def accuracy(model):
     x, y = draw_patterns(range(NUM_CLASSES), per_class=50, seed=99)
     return np.mean(model.predict(x, verbose=0).argmax(axis=1) == y)
 
@@ -57,3 +76,7 @@ print(f"model.fit alone: {learn(build_model()):.1%}")
 # The layer itself, `model.get_layer("predictions")`, would do as well.
 cwr = CWRConsolidation(head="predictions")
 print(f"with CWRConsolidation: {learn(build_model(), cwr):.1%}")
+
+print("Likewise, after eight classes at once and then two")
+print(f"with CWRConsolidation only: {go_on(build_model(), adopts=False):.1%}")
+print(f"with adopted rows: {go_on(build_model(), adopts=True):.1%}")

@@ -67,11 +67,27 @@ def as_labels(name, labels) -> np.ndarray:
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
+    whole = np.issubdtype(labels.dtype, np.integer)
     if not labels.size:
-        return np.zeros(0, np.int64)
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        # An empty list has no type of its own.
+        return np.zeros(0, labels.dtype if whole else np.int64)
+    if labels.ndim != 1 or not whole:
         raise ValueError(
             f"`{name}` must hold one integer per pattern. Received: shape "
             f"{labels.shape}, dtype {labels.dtype}."
         )
     return labels
+
+
+def check_classes(labels, num_classes):
+    """Raises `ValueError` for labels of classes that there are not.
+
+    Args:
+        labels: an array of integers; it may be empty.
+        num_classes: how many there are, from 0 on.
+    """
+    if labels.size and not (labels.min() >= 0 and labels.max() < num_classes):
+        raise ValueError(
+            f"Labels must lie in [0, {num_classes}). Received: "
+            f"{labels.min()} to {labels.max()}."
+        )

@@ -216,13 +216,7 @@ class ConditionalVAE(keras.Model):
             An array of patterns in half precision.
         """
         labels = np.asarray(labels, np.int32)
-        if labels.size and not (
-            labels.min() >= 0 and labels.max() < self.num_classes
-        ):
-            raise ValueError(
-                f"Labels must lie in [0, {self.num_classes}). Received: "
-                f"{labels.min()} to {labels.max()}."
-            )
+        checks.check_classes(labels, self.num_classes)
         z = np.random.default_rng(seed).standard_normal(
             (len(labels), self.z_dim), dtype=np.float32
         )

@@ -25,6 +25,7 @@ class BatchRenormalization(keras.layers.BatchNormalization):
     With `r_max=1, d_max=0` this is batch normalisation. In inference it
     always is, and the variables have the names and the meaning of
     `keras.layers.BatchNormalization`, so a pretrained layer's weights fit.
+    As there, what a mask leaves out has no part in the batch statistics.
 
     `r_max`, `d_max` and `update_rate` are variables: assigning to them, as
     `gnr_keras.callbacks.BatchRenormalizationSchedule` does, changes neither
@@ -89,16 +90,11 @@ class BatchRenormalization(keras.layers.BatchNormalization):
             setattr(self, name, variable)
 
     def call(self, inputs, training=None, mask=None):
-        if mask is not None:
-            raise ValueError("BatchRenormalization takes no mask.")
         if not (training and self.trainable):
-            return super().call(inputs, training=False)
+            return super().call(inputs, training=False, mask=mask)
         # Half-precision activations overflow when squared.
         x = ops.cast(inputs, "float32")
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        batch_mean, batch_variance = ops.moments(
-            x, axes=self._reduction_axes, synchronized=replicas > 1
-        )
+        batch_mean, batch_variance = self._batch_moments(x, mask)
         batch_std = ops.sqrt(batch_variance + self.epsilon)
         std = ops.sqrt(self.moving_variance + self.epsilon)
         r = ops.clip(batch_std / std, 1.0 / self.r_max, self.r_max)
@@ -124,6 +120,38 @@ class BatchRenormalization(keras.layers.BatchNormalization):
         new_std = std + rate * (batch_std - std)
         self.moving_variance.assign(ops.square(new_std) - self.epsilon)
         return ops.cast(outputs, self.compute_dtype)
+
+    def _batch_moments(self, x, mask):
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if mask is None:
+            return ops.moments(
+                x, axes=self._reduction_axes, synchronized=replicas > 1
+            )
+        if len(mask.shape) != len(x.shape) - 1:
+            raise ValueError(
+                "Expected a mask with all axes of the inputs but the last. "
+                f"Received: mask of shape {tuple(mask.shape)}, inputs of shape "
+                f"{tuple(x.shape)}."
+            )
+        mask = ops.broadcast_to(
+            ops.expand_dims(ops.cast(mask, "bool"), -1), ops.shape(x)
+        )
+
+        def total(values):
+            found = ops.sum(
+                ops.where(mask, values, 0.0),
+                axis=self._reduction_axes,
+                keepdims=True,
+            )
+            if replicas > 1:
+                context = tf.distribute.get_replica_context()
+                found = context.all_reduce(tf.distribute.ReduceOp.SUM, found)
+            return found
+
+        count = ops.maximum(total(ops.ones_like(x)), 1.0)
+        mean = total(x) / count
+        variance = total(ops.square(x - mean)) / count
+        return ops.reshape(mean, (-1,)), ops.reshape(variance, (-1,))
 
     def get_config(self):
         config = super().get_config()

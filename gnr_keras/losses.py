@@ -135,6 +135,10 @@ class NegativeReplayLoss(keras.losses.Loss):
     Negatives push away, and nothing pulls back: features that train at a high
     rate may collapse. Freeze them, or train them at a low one.
 
+    For classes of other weights, give `mix_batches` patterns with weights.
+    `model.fit(class_weight=)` must not be used: Keras would take label and
+    flag for one-hot classes, and weigh the wrong ones without a word.
+
     The current classes are a variable, so that a further experience traces
     nothing anew. They are saved with a compiled model.
 

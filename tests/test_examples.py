@@ -30,6 +30,9 @@ def check_cwr(found):
     (consolidated,) = found["with CWRConsolidation"]
     # Two of ten classes are left without it.
     assert alone < 35 and consolidated > alone + 50
+    (erased,) = found["with CWRConsolidation only"]
+    (adopted,) = found["with adopted rows"]
+    assert erased < 35 and adopted > 85
 
 
 def check_synaptic_intelligence(found):

@@ -148,6 +148,13 @@ def found(learners, tmp_path_factory):
     return dict(np.load(folder / "found.npz"))
 
 
+@pytest.fixture(scope="module")
+def saved(learners, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "out"
+    export.write_saved_model(learners["conditional"], NAMES, folder)
+    return str(folder)
+
+
 def softmax_among_seen(learner, images):
     """By the classifier itself, and in double precision from there on."""
     logits = learner.model.predict(images.astype("float32"), verbose=0)
@@ -283,8 +290,22 @@ def test_images_of_another_size_are_fitted_as_those_of_a_folder(
     served = serve(images=tf.constant(pictures))["probabilities"].numpy()
     expected = softmax_among_seen(learner, np.stack(loaded))
     np.testing.assert_allclose(served, expected, atol=1e-5)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="longer side"):
-        serve(images=tf.zeros((1, 1, 200, 3), tf.uint8))
+
+
+@pytest.mark.parametrize("name", ["serve", "serve_float", "features"])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 200, 3), (0, 8, 8, 3), (0, 21, 13, 3), (2, 8, 8, 1), (2, 9, 9, 4)],
+)
+def test_images_that_cannot_be_are_refused(name, shape, saved):
+    signature = tf.saved_model.load(saved).signatures[name]
+    (images,) = signature.structured_input_signature[1].values()
+    received = " ".join(map(str, shape))
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=rf"one image or more.*longer side.*\[{received}\]",
+    ):
+        signature(images=tf.zeros(shape, images.dtype))
 
 
 def test_without_a_generator_there_is_nothing_to_generate(tmp_path):
@@ -368,9 +389,19 @@ def test_what_cannot_be_exported_is_refused(learners, tmp_path):
         refuse(learner, NAMES[:3])
     with pytest.raises(ValueError, match="on one line each.*'a.nb'"):
         refuse(learner, [*NAMES[:3], "a\nb"])
+    with pytest.raises(ValueError, match=r"as text. Received: 0, a int.*str\("):
+        refuse(learner, range(4))
+    with pytest.raises(ValueError, match="several times: 'cup'"):
+        refuse(learner, ["pen", "cup", "can", "cup"])
     with pytest.raises(ValueError, match="`fit` an experience first"):
         refuse(make_learner(strategies.er()), NAMES)
     assert not list(tmp_path.iterdir())
+
+
+def test_litert_says_what_to_install(learners, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
+    with pytest.raises(ImportError, match=r'pip install "gnr_keras\[litert\]"'):
+        export.write_litert(learners["conditional"], NAMES, tmp_path / "out")
 
 
 def run_litert(path, images):

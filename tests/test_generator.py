@@ -22,6 +22,7 @@ from gnr_keras import CenteredVAE
 from gnr_keras import ConditionalVAE
 from gnr_keras import generator as generator_module
 from gnr_keras import growing
+from gnr_keras.replay import Memory
 
 SHAPES = [
     (10,),
@@ -175,6 +176,20 @@ def test_adapt_refuses_what_the_decoder_cannot_reach(activation, low, high):
         with pytest.raises(ValueError, match="nan"):
             generator.adapt(np.array([[0.5, np.nan]], np.float16), [0])
     # It only looks.
+    assert not any_differs(before, weights_of(generator))
+
+
+@both_kinds
+def test_trainer_refuses_labels_that_the_generator_has_not(kind):
+    generator = make_generator((2,), kind=kind)
+    x = np.ones((4, 2), "float16")
+    before = weights_of(generator)
+    with pytest.raises(ValueError, match=r"\[0, 3\). Received: 0 to 3"):
+        fit(generator, None, x, [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="one integer per pattern"):
+        fit(generator, None, x, np.eye(4))
+    with pytest.raises(ValueError, match=r"\[0, 3\). Received: -1 to 0"):
+        fit(generator, None, x, [0, 1, 2, 0], memory=Memory(x[:2], [-1, 0]))
     assert not any_differs(before, weights_of(generator))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from gnr_keras import with_batch_renormalization
 from gnr_keras.layers import BatchRenormalization
 
 EPSILON = 1e-3
@@ -318,9 +319,86 @@ def test_options_of_the_parent_that_mean_nothing_are_an_error(option):
         BatchRenormalization(**{option: 0.9})
 
 
-def test_mask_is_an_error():
-    with pytest.raises(ValueError, match="mask"):
-        make_layer()(sample(), mask=np.ones(16, bool))
+def test_worked_example_with_a_mask():
+    # As above, and 100 between, which is left out: 97 from the mean of 3, it
+    # becomes 97 / 2 * 1.5 + 0.25.
+    layer = BatchRenormalization(1.5, 0.25, update_rate=0.5, epsilon=0.0)
+    layer.build((None, 1))
+    layer.moving_mean.assign([2.0])
+    x = np.array([[1.0], [100.0], [5.0]], "float32")
+    mask = np.array([True, False, True])
+    output = layer(x, training=True, mask=mask)
+    np.testing.assert_allclose(output, [[-1.25], [73.0], [1.75]], rtol=1e-6)
+    np.testing.assert_allclose(layer.moving_mean.numpy(), [2.5])
+    np.testing.assert_allclose(layer.moving_variance.numpy(), [2.25])
+
+
+@pytest.mark.parametrize("shape", [(16, 4), (6, 5, 4), (4, 3, 2, 4)])
+def test_mask_is_as_if_the_rest_were_not_there(shape):
+    x = sample(shape=shape)
+    rng = np.random.default_rng(1)
+    mask = rng.uniform(size=shape[:-1]) < 0.6
+    upstream = rng.normal(size=shape).astype("float32") * mask[..., None]
+    masked, alone = (
+        make_layer((*end, 4), r_max=1.25, d_max=0.5, update_rate=0.2)
+        for end in (shape[:-1], (None,))
+    )
+    # Whatever lies there.
+    x[~mask] = 1e4
+
+    def gradient(layer, x, upstream, **options):
+        x = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True, **options)
+            total = tf.reduce_sum(output * upstream)
+        return output.numpy(), tape.gradient(total, x).numpy()
+
+    output, by_x = gradient(masked, x, upstream, mask=tf.constant(mask))
+    expected, by_chosen = gradient(alone, x[mask], upstream[mask])
+    np.testing.assert_allclose(output[mask], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(by_x[mask], by_chosen, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(by_x[~mask], 0)
+    for now, then in zip(masked.variables, alone.variables, strict=True):
+        np.testing.assert_allclose(now.numpy(), then.numpy(), rtol=1e-5)
+
+
+def test_mask_of_other_axes_is_an_error():
+    with pytest.raises(ValueError, match=r"mask of shape \(16, 4\)"):
+        make_layer()(sample(), training=True, mask=np.ones((16, 4), bool))
+
+
+def test_model_with_masks_is_converted_and_fitted():
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((5,), dtype="int32"),
+            keras.layers.Embedding(7, 4, mask_zero=True),
+            keras.layers.BatchNormalization(name="norm"),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(2),
+        ]
+    )
+    renormalized = with_batch_renormalization(model)
+    words = np.array([[1, 2, 3, 0, 0], [4, 5, 0, 0, 0]])
+    y = np.array([0, 1])
+    norm = renormalized.get_layer("norm")
+    norm.update_rate.assign(1.0)
+    embedded = renormalized.layers[0](words).numpy()[words > 0]
+    renormalized.compile("sgd", "mse")
+    renormalized.fit(words, np.eye(2)[y], verbose=0)
+    # The mean over the five words that are there.
+    np.testing.assert_allclose(
+        norm.moving_mean.numpy(), embedded.mean(axis=0), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        norm.moving_variance.numpy(), embedded.var(axis=0), atol=1e-5
+    )
+    # In inference, masks reach the layers behind as before.
+    copy = with_batch_renormalization(model)
+    np.testing.assert_allclose(
+        copy.predict(words, verbose=0), model.predict(words, verbose=0)
+    )
 
 
 TWO_DEVICES = """
@@ -347,8 +425,10 @@ TWO_DEVICES = """
         return layer
 
 
+    # One replica keeps all of its half, the other one pattern of four.
+    mask = np.array([1, 1, 1, 1, 0, 1, 0, 0], bool) if MASKED else None
     alone = make_layer()
-    expected = [alone(batch, training=True).numpy() for batch in x]
+    expected = [alone(batch, training=True, mask=mask).numpy() for batch in x]
 
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     assert strategy.num_replicas_in_sync == 2
@@ -359,7 +439,8 @@ TWO_DEVICES = """
     def replica_step(batch):
         context = tf.distribute.get_replica_context()
         start = 4 * context.replica_id_in_sync_group
-        return layer(batch[start : start + 4], training=True)
+        half = None if mask is None else tf.constant(mask)[start : start + 4]
+        return layer(batch[start : start + 4], training=True, mask=half)
 
 
     @tf.function
@@ -380,10 +461,12 @@ TWO_DEVICES = """
 """
 
 
-def test_two_replicas_use_the_statistics_of_the_global_batch():
+@pytest.mark.parametrize("masked", [False, True])
+def test_two_replicas_use_the_statistics_of_the_global_batch(masked):
     # Logical devices have to be set before TensorFlow starts.
+    script = f"MASKED = {masked}\n{textwrap.dedent(TWO_DEVICES)}"
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(TWO_DEVICES)],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
     )

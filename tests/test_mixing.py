@@ -131,11 +131,40 @@ def test_patterns_in_half_precision_join_those_in_single():
     assert set(replayed.ravel()) <= {100, 101, 102, 103}
 
 
+def test_memory_may_be_lists():
+    old = Memory([[100.0, 1000.0], [101.0, 1010.0]], [5, 6])
+    _, replayed = numbers(mix_batches(experience(6), old, 4, 2))
+    assert set(replayed.ravel()) == {100, 101}
+
+
+def test_memory_of_other_lengths_or_labels_is_refused():
+    with pytest.raises(ValueError, match="2 patterns and 3 labels"):
+        Memory([[1.0], [2.0]], [0, 1, 2])
+    with pytest.raises(ValueError, match="`labels`.*dtype float64"):
+        Memory([[1.0], [2.0]], [0.0, 1.0])
+
+
 def test_labels_in_a_column_are_taken():
     x, labels = patterns(6)
     column = tf.data.Dataset.from_tensor_slices((x, labels[:, None]))
     for _, y in mix_batches(column, memory(4), 4, 2):
         assert y.shape == (4, 2)
+
+
+@pytest.mark.parametrize("replay_per_batch", [0, 2])
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_weights_stay_with_their_patterns(replay_per_batch, shape):
+    x, labels = patterns(7)
+    # In double precision, as NumPy makes them.
+    weights = (3.0 * np.arange(7)).reshape(shape)
+    dataset = tf.data.Dataset.from_tensor_slices((x, labels, weights))
+    mixed = mix_batches(dataset, memory(4), 5, replay_per_batch)
+    assert mixed.element_spec[2] == tf.TensorSpec((5,), tf.float32)
+    for x, y, weights in mixed:
+        flags = y[:, 1].numpy().astype(bool)
+        assert flags.sum() == replay_per_batch
+        expected = np.where(flags, 1, 3 * x[:, 0])
+        np.testing.assert_array_equal(weights, expected)
 
 
 def test_data_of_unknown_length_needs_an_explicit_share():
@@ -150,11 +179,45 @@ def test_data_of_unknown_length_needs_an_explicit_share():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: experience(6).batch(3), r"unbatch\(\)"),
-        (lambda: experience(6).map(lambda x, y: x), "single patterns"),
+        (
+            lambda: experience(6).batch(3),
+            r"shape \(None, 2\), labels of shape \(None,\).*unbatch\(\)",
+        ),
+        (
+            lambda: experience(6).batch(3, drop_remainder=True),
+            r"shape \(3, 2\), labels of shape \(3,\).*unbatch\(\)",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: x),
+            r"`\(x, label\)`.*TensorSpec.*`dataset.map`",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: (x, y, y, y)),
+            r"`\(x, label\)`.*TensorSpec.*`dataset.map`",
+        ),
         (
             lambda: experience(6).map(lambda x, y: (x, tf.one_hot(y, 3))),
-            "single patterns",
+            r"one label.*shape \(3,\).*tf.argmax\(y\)",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: (x, tf.cast(y, "float32"))),
+            r"integers. Received: float32. Cast them",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: ({"image": x}, y)),
+            r"The x of .* one tensor. Received: \{'image'.*lambda x, y",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: (x, {"class": y})),
+            r"The label of .* one tensor. Received: \{'class'",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: (x, y, x)),
+            r"one weight.*float32 of shape \(2,\)",
+        ),
+        (
+            lambda: experience(6).map(lambda x, y: (x, y, True)),
+            "one weight.*bool",
         ),
         (lambda: experience(6).map(lambda x, y: (x[:1], y)), "must be equal"),
         (

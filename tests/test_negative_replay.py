@@ -204,6 +204,31 @@ def test_step_of_fit_is_that_of_the_package():
         assert np.abs(one - before).max() > 1e-2
 
 
+def test_weights_in_fit_are_those_of_the_patterns():
+    """Each pattern has a unit of its own, so its step stands alone there.
+
+    From weights of zero all probabilities are 1/3: of a batch of four, the
+    step of a pattern of class 2 and weight w is w / 4 * (-1/3, -1/3, 2/3) at
+    a rate of 1. One of class 0 that is replayed acts on class 2 alone, with
+    the weight 1: (0, 0, -1/12).
+    """
+    head = keras.layers.Dense(3, use_bias=False, kernel_initializer="zeros")
+    model = keras.Sequential([keras.Input((4,)), head])
+    loss = NegativeReplayLoss(3, current_classes=[2])
+    model.compile(keras.optimizers.SGD(1.0), loss)
+    x = np.eye(4, dtype="float32")
+    dataset = tf.data.Dataset.from_tensor_slices(
+        (x[:3], np.array([2, 2, 2]), np.array([1.0, 12.0, 0.0]))
+    )
+    model.fit(mix_batches(dataset, Memory(x[3:], np.array([0])), 4), verbose=0)
+    np.testing.assert_allclose(
+        head.kernel.numpy(),
+        [[-1 / 12, -1 / 12, 1 / 6], [-1, -1, 2], [0, 0, 0], [0, 0, -1 / 12]],
+        rtol=1e-6,
+        atol=1e-7,
+    )
+
+
 def test_evaluation_needs_no_flags():
     loss = NegativeReplayLoss(3, current_classes=[1])
     model = classifier()

@@ -6,9 +6,8 @@ import keras
 import numpy as np
 
 from gnr_keras import checks
-from gnr_keras import guards
-from gnr_keras import layers
 from gnr_keras import types
+from gnr_keras.callbacks import head_rows
 
 
 class CWRConsolidation(keras.callbacks.Callback):
@@ -39,6 +38,17 @@ class CWRConsolidation(keras.callbacks.Callback):
     The head may have more rows in a later training, for classes that nobody
     knew of before: rows and counts so far stay as they are.
 
+    The first experience resets the head as well. Where a model was trained
+    before, by `fit` alone, `adopt` takes its rows over; without it they are
+    lost, and nothing can tell them from those of a new model.
+
+    Between start and end the head has no rows of other classes. So validation
+    and what `ModelCheckpoint` writes in `fit` do not know them, and neither
+    does a model whose `fit` was interrupted: `write_rows` gives them back.
+    In `callbacks` this one comes last. Behind it,
+    `EarlyStopping(restore_best_weights=True)` would undo the consolidation;
+    before it, the best weights are what is consolidated.
+
     Args:
         head: name of the head, a `Dense` layer of the model, or the layer
             itself.
@@ -65,6 +75,15 @@ class CWRConsolidation(keras.callbacks.Callback):
     for x, y in experiences:
         cwr.begin_experience(y)
         model.fit(x, y, epochs=4, callbacks=[cwr])
+    ```
+
+    With a model that knows some classes already, `y_old` its labels:
+
+    ```python
+    cwr = CWRConsolidation(head="predictions")
+    cwr.adopt(model, y_old)
+    cwr.begin_experience(y_new)
+    model.fit(x_new, y_new, epochs=4, callbacks=[cwr])
     ```
 
     Reference:
@@ -108,10 +127,59 @@ class CWRConsolidation(keras.callbacks.Callback):
             labels: the label of each pattern of the experience.
             replay_labels: the label of each pattern of the replay memory.
         """
-        labels = checks.as_labels("labels", labels)
-        if not len(labels):
-            raise ValueError("An experience needs at least one pattern.")
-        self._labels = labels, checks.as_labels("replay_labels", replay_labels)
+        self._labels = (
+            _as_labels(labels),
+            checks.as_labels("replay_labels", replay_labels),
+        )
+
+    def adopt(
+        self, model: keras.Model, labels: np.ndarray | Sequence[int]
+    ) -> None:
+        """Takes what a model has learned before the first experience.
+
+        The rows of the classes in `labels` are consolidated as at the end of
+        an experience with these patterns: centred, and with their numbers as
+        past ones. Rows of other classes are left out. The model stays as it
+        is; the next training may also be that of a copy with a larger head.
+
+        As after any experience, rows compete, and those that were trained
+        longer are larger; a class that is learned alone gets a small one.
+        Where new classes are hardly predicted, `align_norms=True` and some
+        replayed patterns help; where nothing else is, fewer epochs do.
+
+        Args:
+            model: with a trained head.
+            labels: the label of each pattern that it was trained on. Where
+                only their numbers are known, `np.repeat(classes, numbers)`.
+        """
+        if self.rows is not None:
+            raise RuntimeError(
+                "`adopt` comes before the first training with this "
+                "CWRConsolidation, which resets the head. Build a new one, "
+                "and give it the model as it was trained before."
+            )
+        layer = head_rows.find_head(model, self.head)
+        head_rows.check_finite(layer)
+        self._begin(layer, _as_labels(labels), np.zeros(0, np.int64))
+        self._end(layer)
+
+    def write_rows(self, model: keras.Model) -> None:
+        """Gives a model the consolidated rows of all classes.
+
+        The end of a training does that by itself. This is for what holds the
+        rows of a training at hand: a model whose `fit` was interrupted, or a
+        checkpoint from within `fit`. What was interrupted is not
+        consolidated; `fit` the experience again to learn it.
+
+        Args:
+            model: as it was trained; its head may have more rows.
+        """
+        if self.rows is None:
+            raise RuntimeError(
+                "There are no consolidated rows before the first training."
+            )
+        layer = head_rows.find_head(model, self.head)
+        head_rows.write(layer, self._make_room(head_rows.read(layer)))
 
     @property
     def seen(self) -> np.ndarray:
@@ -136,6 +204,13 @@ class CWRConsolidation(keras.callbacks.Callback):
         """Goes on from what `state` returned."""
         if not state:
             return
+        missing = {"rows", "past_counts", "real_counts"} - {*state}
+        if missing:
+            raise ValueError(
+                "The state is not that of a CWRConsolidation: it has no "
+                f"{sorted(missing)}. Received: {sorted(state)}. Give what "
+                "`state` returned."
+            )
         self.rows = state["rows"]
         self.past_counts = state["past_counts"]
         self._real_counts = state["real_counts"]
@@ -148,38 +223,47 @@ class CWRConsolidation(keras.callbacks.Callback):
                 "experience. Call `begin_experience(labels)` before each "
                 "training."
             )
-        layer = self._layer()
-        trained = self._read(layer)
-        rows = self._make_room(trained)
-        labels, replay_labels = self._labels
+        layer = head_rows.find_head(self.model, self.head)
+        rows = self._begin(layer, *self._labels)
+        loaded = self._current > 0
+        if self.load_rows == "current_and_replay":
+            loaded = loaded | (self._replayed > 0)
+        head_rows.write(layer, np.where(loaded[:, None], rows, 0.0))
+
+    def on_train_end(self, logs=None):
+        # Where it is in `callbacks` twice, the first has done it all.
+        if self._labels is None:
+            return
+        layer = head_rows.find_head(self.model, self.head)
+        head_rows.check_finite(layer)
+        self._end(layer)
+        head_rows.write(layer, self.rows)
+        self._labels = None
+
+    def _begin(self, layer, labels, replay_labels):
+        """Counts patterns, and returns rows, as many as the head has."""
+        trained = head_rows.read(layer)
         both = np.concatenate([labels, replay_labels])
         if both.min() < 0 or both.max() >= len(trained):
             raise ValueError(
                 f"Labels must lie in [0, {len(trained)}), the rows of "
                 f"{layer.name!r}. Received: {both.min()} to {both.max()}."
             )
+        rows = self._make_room(trained)
         self._current = np.bincount(labels, minlength=len(trained))
         self._replayed = np.bincount(replay_labels, minlength=len(trained))
-        loaded = self._current > 0
-        if self.load_rows == "current_and_replay":
-            loaded = loaded | (self._replayed > 0)
-        self._write(layer, np.where(loaded[:, None], rows, 0.0))
+        return rows
 
-    def on_train_end(self, logs=None):
-        layer = self._layer()
-        guards.check_variables(
-            layer.variables,
-            f"The head {layer.name!r} after its training",
-            "It diverged, so nothing is consolidated: lower the learning "
-            "rate. What was consolidated before stays.",
-        )
-        self.rows = self._consolidate(self.rows, self._read(layer))
+    def _end(self, layer):
+        """Consolidates the rows of the head, and counts what it learned."""
+        trained = head_rows.read(layer)
+        features = layer.kernel.shape[0]
+        rows = self._make_room(trained)
+        self.rows = self._consolidate(rows, trained, features)
         self._real_counts = self._real_counts + self._current
         self.past_counts = self.past_counts + self._current
         if self.count_replay:
             self.past_counts = self.past_counts + self._replayed
-        self._write(layer, self.rows)
-        self._labels = None
 
     def _make_room(self, trained):
         """Adds rows of zeros up to those of the head; returns all rows."""
@@ -199,7 +283,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         self._real_counts = np.pad(self._real_counts, (0, missing))
         return self.rows
 
-    def _consolidate(self, rows, trained):
+    def _consolidate(self, rows, trained, features):
         """Algorithm 1; returns the new consolidated rows."""
         in_experience = self._current > 0
         only_replayed = ~in_experience & (self._replayed > 0)
@@ -207,7 +291,6 @@ class CWRConsolidation(keras.callbacks.Callback):
         if self.replay_sign == "positive":
             updated = updated | only_replayed
 
-        features = trained.shape[1] - int(self._layer().use_bias)
         trained = trained.copy()
         present = in_experience | only_replayed
         if self.centering == "class":
@@ -227,33 +310,12 @@ class CWRConsolidation(keras.callbacks.Callback):
             merged = _align(merged, in_experience, target)
         return merged
 
-    def _layer(self):
-        layer = layers.find_layer(self.model, self.head)
-        if not isinstance(layer, keras.layers.Dense):
-            raise ValueError(
-                f"The head must be a Dense layer. Received: {layer.name!r}, a "
-                f"{type(layer).__name__}."
-            )
-        if not layer.built:
-            raise ValueError(
-                f"The head {layer.name!r} has no weights yet. Build the model "
-                "before training: with a `keras.Input`, or by a call on some "
-                "patterns, `model(x[:1])`."
-            )
-        return layer
 
-    def _read(self, layer):
-        kernel = keras.ops.convert_to_numpy(layer.kernel).T
-        if not layer.use_bias:
-            return kernel
-        bias = keras.ops.convert_to_numpy(layer.bias)
-        return np.concatenate([kernel, bias[:, None]], axis=1)
-
-    def _write(self, layer, rows):
-        features = layer.kernel.shape[0]
-        layer.kernel.assign(rows[:, :features].T)
-        if layer.use_bias:
-            layer.bias.assign(rows[:, features])
+def _as_labels(labels):
+    labels = checks.as_labels("labels", labels)
+    if not len(labels):
+        raise ValueError("An experience needs at least one pattern.")
+    return labels
 
 
 def _align(rows, chosen, target):

@@ -22,7 +22,7 @@ def check_new(folder: types.Path) -> None:
 
 
 def check_names(learner, class_names):
-    """Raises `ValueError` unless each class that was learned has a name.
+    """Raises `ValueError` unless each class has a name of its own.
 
     Args:
         learner: a `Learner` that has learned.
@@ -38,6 +38,19 @@ def check_names(learner, class_names):
         raise ValueError(
             f"The learner has {learner.num_classes} classes. Expected a name "
             f"of each. Received: {len(class_names)}."
+        )
+    for name in class_names:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"Expected names of classes as text. Received: {name!r}, a "
+                f"{type(name).__name__}. Where the classes have numbers only: "
+                "`[str(number) for number in range(num_classes)]`."
+            )
+    if len(set(class_names)) != len(class_names):
+        twice = next(n for n in class_names if list(class_names).count(n) > 1)
+        raise ValueError(
+            "Expected another name for each class. Received several times: "
+            f"{twice!r}."
         )
     # Each has a line of its own.
     broken = [name for name in class_names if len(name.splitlines()) != 1]

@@ -77,18 +77,23 @@ def make_features(learner, crop_fraction):
 
 def _fit(images, learner, crop_fraction):
     """Resizes and cuts images as those of a folder are."""
-    height, width = tf.unstack(tf.shape(images, tf.int64)[1:3])
+    channels = learner.model.input_shape[-1]
+    shape = tf.shape(images, tf.int64)
+    count, height, width, _ = tf.unstack(shape)
+    fits = (count > 0) & (shape[-1] == channels)
     allowed = tf.debugging.Assert(
-        bounds.allow([height, width, height * width]),
+        fits & bounds.allow([height, width, height * width]),
         [
-            "Expected images of at most",
+            "Expected one image or more, of",
+            channels,
+            "channels and at most",
             bounds.MAX_PIXELS,
             "pixels, whose longer side is at most",
             bounds.MAX_RATIO,
-            "times the shorter. Received height and width:",
-            height,
-            width,
+            "times the shorter. Received images, height, width and channels:",
+            shape,
         ],
+        summarize=4,
     )
     with tf.control_dependencies([allowed]):
         images = tf.identity(images)

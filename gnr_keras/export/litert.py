@@ -92,7 +92,7 @@ def _quantise(model, least):
     except ImportError as error:
         raise ImportError(
             "Exports for LiteRT need the package ai-edge-quantizer. Install "
-            'it with `pip install -e ".[litert]"`.'
+            'it with `pip install "gnr_keras[litert]"`.'
         ) from error
     recipe = {
         "regex": ".*",

@@ -19,10 +19,27 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """The patterns that are replayed during one experience, M."""
+    """The patterns that are replayed during one experience, M.
+
+    Args:
+        latents: patterns; lists become arrays.
+        labels: the label of each, an integer.
+    """
 
     latents: np.ndarray
     labels: np.ndarray
+
+    def __post_init__(self):
+        latents = np.asarray(self.latents)
+        labels = checks.as_labels("labels", self.labels)
+        if len(latents) != len(labels):
+            raise ValueError(
+                "A memory needs one label per pattern. Received: "
+                f"{len(latents)} patterns and {len(labels)} labels."
+            )
+        # The only way to set what is frozen.
+        object.__setattr__(self, "latents", latents)
+        object.__setattr__(self, "labels", labels)
 
     def __len__(self):
         return len(self.labels)

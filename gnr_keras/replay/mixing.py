@@ -24,9 +24,14 @@ def mix_batches(
     of the memory are dealt out like shuffled decks: none comes again before
     all others have come.
 
+    `model.fit(class_weight=)` must not be used with these batches: Keras
+    would take the two columns of `y` for one-hot classes, and weigh the wrong
+    ones without a word. Give each pattern its weight instead, as below.
+
     Args:
-        dataset: single patterns `(x, label)`, without a batch axis;
-            `unbatch()` removes one.
+        dataset: single patterns `(x, label)` or `(x, label, weight)`, without
+            a batch axis; `unbatch()` removes one. Replayed patterns have the
+            weight 1.
         memory: what is replayed. It may be empty, as in a first experience:
             then the current patterns fill the batch.
         batch_size: patterns in a batch, current and replayed ones together.
@@ -40,12 +45,21 @@ def mix_batches(
     Returns:
         A `tf.data.Dataset` of `(x, y)`, with `y` of shape `(batch_size, 2)`:
         label, and 1 for what is replayed or 0. See
-        `gnr_keras.losses.NegativeReplayLoss`.
+        `gnr_keras.losses.NegativeReplayLoss`. Where patterns have weights,
+        it is `(x, y, weights)`.
 
     Example:
 
     ```python
     dataset = tf.data.Dataset.from_tensor_slices((x, y))
+    model.fit(mix_batches(dataset, Memory(old_x, old_y), batch_size=32))
+    ```
+
+    With classes of other weights:
+
+    ```python
+    weights = np.where(y == rare_class, 5.0, 1.0)
+    dataset = tf.data.Dataset.from_tensor_slices((x, y, weights))
     model.fit(mix_batches(dataset, Memory(old_x, old_y), batch_size=32))
     ```
     """
@@ -64,9 +78,9 @@ def mix_batches(
         mixed = _current_batches(dataset, current, shuffle_buffer, seed)
         if not replayed:
             return mixed
-        dtype = dataset.element_spec[0].dtype
         return tf.data.Dataset.zip(
-            mixed, _replayed_batches(memory, dtype, replayed, seed)
+            mixed,
+            _replayed_batches(memory, dataset.element_spec, replayed, seed),
         ).map(_join)
 
     # TensorFlow reads ahead, and what is shuffled anew by itself then depends
@@ -92,11 +106,10 @@ def _current_batches(dataset, per_batch, shuffle_buffer, seed):
     return filled.batch(per_batch, drop_remainder=True).map(_flag(0))
 
 
-def _replayed_batches(memory, dtype, per_batch, seed):
-    patterns, labels = (
-        tf.cast(memory.latents, dtype),
-        tf.constant(memory.labels),
-    )
+def _replayed_batches(memory, spec, per_batch, seed):
+    patterns = tf.cast(memory.latents, spec[0].dtype)
+    labels = tf.constant(memory.labels)
+    weights = [tf.ones(per_batch)] if len(spec) == 3 else []
     positions = tf.range(len(memory))
 
     def deck(number):
@@ -109,15 +122,17 @@ def _replayed_batches(memory, dtype, per_batch, seed):
         tf.data.Dataset.counter()
         .flat_map(deck)
         .batch(per_batch, drop_remainder=True)
-        .map(lambda i: (tf.gather(patterns, i), tf.gather(labels, i)))
+        .map(lambda i: (tf.gather(patterns, i), tf.gather(labels, i), *weights))
         .map(_flag(1))
     )
 
 
 def _flag(is_replay):
-    def flag(x, labels):
+    def flag(x, labels, *weights):
         labels = tf.cast(tf.reshape(labels, (-1,)), tf.int32)
-        return x, tf.stack([labels, tf.fill(tf.shape(labels), is_replay)], 1)
+        y = tf.stack([labels, tf.fill(tf.shape(labels), is_replay)], 1)
+        weights = (tf.reshape(weight, (-1,)) for weight in weights)
+        return x, y, *(tf.cast(weight, tf.float32) for weight in weights)
 
     return flag
 
@@ -131,18 +146,46 @@ def _join(current, replayed):
 
 def _check_patterns(dataset, memory):
     spec = dataset.element_spec
-    if not (
-        isinstance(spec, tuple)
-        and len(spec) == 2
-        and all(isinstance(part, tf.TensorSpec) for part in spec)
-        and spec[1].dtype.is_integer
-        and spec[1].shape.num_elements() == 1
-    ):
+    if not isinstance(spec, tuple) or len(spec) not in (2, 3):
         raise ValueError(
-            "`dataset` must hold single patterns with their labels, `(x, "
-            "label)`, without a batch axis: `dataset.unbatch()` removes one. "
-            f"Received: {spec}."
+            "`dataset` must hold patterns with their labels, `(x, label)` or "
+            f"`(x, label, weight)`. Received: {spec}. `dataset.map` brings "
+            "them into this form."
         )
+    for name, part in zip(("x", "label", "weight"), spec, strict=False):
+        if not isinstance(part, tf.TensorSpec):
+            raise ValueError(
+                f"The {name} of a pattern of `dataset` must be one tensor. "
+                f"Received: {part}. Choose one by `dataset.map`, such as "
+                "`dataset.map(lambda x, y: (x['image'], y))`."
+            )
+    x, label, *weight = spec
+    if _is_batched(x, label, memory):
+        raise ValueError(
+            "`dataset` must hold single patterns, without a batch axis. "
+            f"Received: x of shape {x.shape}, labels of shape {label.shape}. "
+            "`dataset.unbatch()` removes the axis."
+        )
+    if label.shape.num_elements() != 1:
+        raise ValueError(
+            "A pattern of `dataset` must have one label, the number of its "
+            f"class. Received: labels of shape {label.shape}. Where they are "
+            "one-hot: `dataset.map(lambda x, y: (x, tf.argmax(y)))`."
+        )
+    if not label.dtype.is_integer:
+        raise ValueError(
+            "Labels of `dataset` must be integers. Received: "
+            f"{label.dtype.name}. Cast them: `dataset.map(lambda x, y: (x, "
+            "tf.cast(y, tf.int32)))`."
+        )
+    for part in weight:
+        if part.shape.num_elements() != 1 or not (
+            part.dtype.is_floating or part.dtype.is_integer
+        ):
+            raise ValueError(
+                "A pattern of `dataset` must have one weight, a number. "
+                f"Received: {part.dtype.name} of shape {part.shape}."
+            )
     if not spec[0].shape.is_compatible_with(memory.latents.shape[1:]):
         raise ValueError(
             f"Patterns of `dataset` have the shape {tuple(spec[0].shape)}, and "
@@ -155,6 +198,16 @@ def _check_patterns(dataset, memory):
             f"those of `memory`, {memory.latents.dtype}. Cast the dataset: "
             "`dataset.map(lambda x, y: (tf.cast(x, tf.float32), y))`."
         )
+
+
+def _is_batched(x, label, memory):
+    # One-hot labels are of one length, and those of a batch need not be.
+    if label.shape.rank == 1 and label.shape[0] is None:
+        return True
+    pattern = memory.latents.shape[1:]
+    return x.shape.rank == len(pattern) + 1 and (
+        x.shape[1:].is_compatible_with(pattern)
+    )
 
 
 def _replayed_per_batch(dataset, memory, batch_size, replay_per_batch):

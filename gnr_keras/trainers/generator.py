@@ -29,7 +29,8 @@ class GeneratorTrainer(loop.Trainer):
 
     Args:
         generator: a `ConditionalVAE`, or a `CenteredVAE`.
-        classifier: model from latents to features and logits.
+        classifier: model from latents to features and logits; `None` for a
+            generator that learns without one, from reconstructions alone.
         epochs: passes over each experience.
         batch_size: patterns in a batch, over all replicas.
         replay_per_batch: replayed patterns in a batch; without it the batch
@@ -44,7 +45,7 @@ class GeneratorTrainer(loop.Trainer):
     def __init__(
         self,
         generator: ConditionalVAE,
-        classifier: keras.Model,
+        classifier: keras.Model | None,
         epochs: int = 4,
         batch_size: int = 128,
         replay_per_batch: int | None = None,
@@ -123,6 +124,9 @@ class GeneratorTrainer(loop.Trainer):
             rng: `numpy.random.Generator`.
             callbacks: Keras callbacks.
         """
+        labels = checks.as_labels("labels", labels)
+        for some in (labels, memory.labels):
+            checks.check_classes(some, self.generator.num_classes)
         self.generator.adapt(latents, labels)
         replay_per_batch = batches.replay_share(
             len(labels), len(memory), self.batch_size, self.replay_per_batch

@@ -8,6 +8,7 @@ import kinds
 import numpy as np
 import pytest
 
+from gnr_keras import guards
 from gnr_keras.callbacks import CWRConsolidation
 
 
@@ -267,6 +268,218 @@ def compiled(model):
 
 def fit(model, cwr, x, y, epochs=3):
     model.fit(x, y, batch_size=8, epochs=epochs, verbose=0, callbacks=[cwr])
+
+
+def trained_model(rows, bias=None):
+    """A model whose head was trained before, without consolidation."""
+    model = head_model(classes=len(rows), use_bias=bias is not None)
+    model.get_layer("head").kernel.assign(np.transpose(rows))
+    if bias is not None:
+        model.get_layer("head").bias.assign(bias)
+    return model
+
+
+def test_adopted_rows_are_those_of_an_experience_with_these_patterns():
+    model = trained_model([[3, 1], [0, 4], [5, -7]])
+    cwr = CWRConsolidation()
+    cwr.adopt(model, [0] * 4 + [1] * 9)
+    # Class 2 was in the head, but not in what the model was trained on.
+    np.testing.assert_array_equal(cwr.rows, [[1, -1], [-2, 2], [0, 0]])
+    np.testing.assert_array_equal(cwr.past_counts, [4, 9, 0])
+    np.testing.assert_array_equal(cwr.seen, [True, True, False])
+    np.testing.assert_array_equal(kernel_rows(model), [[3, 1], [0, 4], [5, -7]])
+    # sqrt(4 / 1) = 2, (8, 0) -> (4, -4), (2 * 1 + 4) / 3 = 2; and class 2 is
+    # new: (1, 7) -> (-3, 3).
+    learn(cwr, model, [0, 2, 2], [[8, 0], [9, 5], [1, 7]])
+    expect(cwr, model, [[2, -2], [-2, 2], [-3, 3]])
+    np.testing.assert_array_equal(cwr.past_counts, [5, 9, 2])
+
+
+def test_adopted_rows_are_centred_over_all_and_keep_their_bias():
+    model = trained_model([[5, 1], [0, 2], [100, 100]], bias=[0.5, -2, 9])
+    cwr = CWRConsolidation(centering="all")
+    cwr.adopt(model, [0, 1])
+    # (5 + 1 + 0 + 2) / 4 = 2.
+    np.testing.assert_array_equal(
+        cwr.rows, [[3, -1, 0.5], [-2, 0, -2], [0, 0, 0]]
+    )
+
+
+def linear_classifier(classes=3):
+    keras.utils.set_random_seed(0)
+    inputs = keras.Input((4,))
+    return compiled(
+        keras.Model(inputs, keras.layers.Dense(classes, name="head")(inputs))
+    )
+
+
+def test_fit_with_new_classes_keeps_what_plain_fit_has_learned():
+    """And without `adopt`, it does not."""
+
+    def accuracies(adopts):
+        model = linear_classifier()
+        x, y = clusters([0, 1])
+        model.fit(x, y, batch_size=8, epochs=10, verbose=0)
+        cwr = CWRConsolidation()
+        if adopts:
+            cwr.adopt(model, y)
+        x, y = clusters([2])
+        cwr.begin_experience(y)
+        fit(model, cwr, x, y, epochs=10)
+        x, y = clusters([0, 1, 2], seed=2)
+        correct = model.predict(x, verbose=0).argmax(-1) == y
+        return [correct[y == label].mean() for label in range(3)]
+
+    assert accuracies(adopts=True) == [1, 1, 1]
+    # Both have the same row, of zeros: one of them is never predicted.
+    assert 0 in accuracies(adopts=False)[:2]
+
+
+def test_adopted_rows_go_into_a_larger_head():
+    small = linear_classifier(classes=2)
+    x, y = clusters([0, 1])
+    small.fit(x, y, batch_size=8, epochs=10, verbose=0)
+    cwr = CWRConsolidation()
+    cwr.adopt(small, y)
+    large = linear_classifier(classes=3)
+    x, y = clusters([2])
+    cwr.begin_experience(y)
+    fit(large, cwr, x, y, epochs=10)
+    x, y = clusters([0, 1, 2], seed=2)
+    np.testing.assert_array_equal(large.predict(x, verbose=0).argmax(-1), y)
+
+
+def test_adopt_comes_first():
+    cwr, model = learn_two_classes()
+    with pytest.raises(RuntimeError, match="before the first training"):
+        cwr.adopt(model, [0])
+    # A training that ended early has reset the head, too.
+    begun = CWRConsolidation()
+    begin(begun, model, [0])
+    with pytest.raises(RuntimeError, match="before the first training"):
+        begun.adopt(model, [0])
+
+
+def test_adopt_can_be_corrected_after_an_error():
+    model, cwr = trained_model([[3, 1], [0, 4]]), CWRConsolidation()
+    with pytest.raises(ValueError, match=r"\[0, 2\).*0 to 2"):
+        cwr.adopt(model, [0, 2])
+    with pytest.raises(ValueError, match="at least one pattern"):
+        cwr.adopt(model, [])
+    broken = trained_model([[3, np.nan], [0, 4]])
+    with pytest.raises(guards.NotFiniteError, match="'head'"):
+        cwr.adopt(broken, [0, 1])
+    cwr.adopt(model, [0, 1])
+    np.testing.assert_array_equal(cwr.rows, [[1, -1], [-2, 2]])
+
+
+def fit_two_classes():
+    model, cwr = linear_classifier(), CWRConsolidation()
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    fit(model, cwr, x, y, epochs=10)
+    return model, cwr
+
+
+class Interrupt(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        raise KeyboardInterrupt
+
+
+def test_interrupted_fit_can_be_undone_and_done_again():
+    model, cwr = fit_two_classes()
+    before, counts = model.get_weights(), cwr.past_counts.copy()
+    x, y = clusters([2])
+    cwr.begin_experience(y)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y, verbose=0, callbacks=[Interrupt(), cwr])
+    old_x, old_y = clusters([0, 1], seed=2)
+    assert (model.predict(old_x, verbose=0).argmax(-1) != old_y).any()
+
+    cwr.write_rows(model)
+    for now, then in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    fit(model, cwr, x, y, epochs=10)
+    # What was interrupted does not count.
+    np.testing.assert_array_equal(cwr.past_counts, counts + [0, 0, 8])
+    x, y = clusters([0, 1, 2], seed=2)
+    np.testing.assert_array_equal(model.predict(x, verbose=0).argmax(-1), y)
+
+
+def test_best_weights_are_consolidated_where_the_callback_is_last():
+    class Best(keras.callbacks.Callback):
+        """Keeps the rows of the epoch that is restored, the first."""
+
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 0:
+                self.rows = kernel_rows(self.model)
+
+    model, cwr = fit_two_classes()
+    old_rows = cwr.rows[:2].copy()
+    x, y = clusters([2])
+    cwr.begin_experience(y)
+    # The loss falls, so by this measure the first epoch is the best.
+    early = keras.callbacks.EarlyStopping(
+        "loss", mode="max", patience=2, restore_best_weights=True
+    )
+    best = Best()
+    model.fit(x, y, epochs=9, verbose=0, callbacks=[best, early, cwr])
+    assert early.stopped_epoch == 2
+    np.testing.assert_array_equal(cwr.rows[:2], old_rows)
+    np.testing.assert_allclose(
+        cwr.rows[2, :4], best.rows[2] - best.rows[2].mean(), rtol=1e-5
+    )
+    np.testing.assert_array_equal(kernel_rows(model), cwr.rows[:, :4])
+
+
+def test_checkpoint_within_fit_gets_its_rows_back(tmp_path):
+    model, cwr = fit_two_classes()
+    x, y = clusters([2])
+    cwr.begin_experience(y)
+    path = tmp_path / "model.keras"
+    checkpoint = keras.callbacks.ModelCheckpoint(path)
+    model.fit(
+        x, y, batch_size=8, epochs=10, verbose=0, callbacks=[checkpoint, cwr]
+    )
+    loaded = keras.saving.load_model(path)
+    x, y = clusters([0, 1, 2], seed=2)
+    assert (loaded.predict(x, verbose=0).argmax(-1) != y).any()
+    cwr.write_rows(loaded)
+    np.testing.assert_array_equal(
+        loaded.predict(x, verbose=0), model.predict(x, verbose=0)
+    )
+
+
+def test_rows_can_be_written_into_a_larger_head():
+    cwr, _ = learn_two_classes()
+    larger = head_model(classes=4)
+    cwr.write_rows(larger)
+    expect(cwr, larger, [[1, -1], [-2, 2], [0, 0], [0, 0]])
+
+
+def test_there_is_nothing_to_write_before_the_first_training():
+    with pytest.raises(RuntimeError, match="no consolidated rows"):
+        CWRConsolidation().write_rows(head_model())
+
+
+def test_callback_that_is_given_twice_counts_once():
+    model, cwr = linear_classifier(), CWRConsolidation()
+    x, y = clusters([0, 1])
+    cwr.begin_experience(y)
+    model.fit(x, y, batch_size=8, epochs=3, verbose=0, callbacks=[cwr, cwr])
+    once, reference = linear_classifier(), CWRConsolidation()
+    reference.begin_experience(y)
+    fit(once, reference, x, y)
+    np.testing.assert_array_equal(cwr.past_counts, [8, 8, 0])
+    np.testing.assert_array_equal(cwr.rows, reference.rows)
+    np.testing.assert_array_equal(kernel_rows(model), kernel_rows(once))
+
+
+def test_state_of_something_else_is_refused():
+    with pytest.raises(
+        ValueError, match=r"no \['past_counts', 'real_counts'\].*\['rows'\]"
+    ):
+        CWRConsolidation().restore({"rows": np.zeros((2, 2))})
 
 
 @kinds.every_kind
