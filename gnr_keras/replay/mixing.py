@@ -131,8 +131,8 @@ def _flag(is_replay):
     def flag(x, labels, *weights):
         labels = tf.cast(tf.reshape(labels, (-1,)), tf.int32)
         y = tf.stack([labels, tf.fill(tf.shape(labels), is_replay)], 1)
-        weights = (tf.reshape(weight, (-1,)) for weight in weights)
-        return x, y, *(tf.cast(weight, tf.float32) for weight in weights)
+        flat = (tf.reshape(weight, (-1,)) for weight in weights)
+        return x, y, *(tf.cast(weight, tf.float32) for weight in flat)
 
     return flag
 
