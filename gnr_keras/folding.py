@@ -40,7 +40,7 @@ def fold(model, dtype=None):
     >>> [type(layer).__name__ for layer in fold(model).layers]
     ['InputLayer', 'FoldedConvolution', '_Gone', 'ReLU']
     """
-    folded = _pairs(model)
+    folded = find_pairs(model)
     gone = {id(norm) for norm in folded.values()}
 
     def copy(layer):
@@ -123,8 +123,12 @@ class _Gone(keras.layers.Layer):
         return x
 
 
-def _pairs(model):
-    """Returns, by the convolution's id, the normalisation above it."""
+def find_pairs(model):
+    """Returns, by the convolution's id, the normalisation above it.
+
+    Args:
+        model: a functional `keras.Model`.
+    """
     # Layers also have calls that are not of this model.
     nodes = list(itertools.chain(*model._nodes_by_depth.values()))
     calls: collections.Counter[int] = collections.Counter()
