@@ -235,10 +235,11 @@ def test_summary_and_figure_cover_all_runs(finished):
 
 def test_progress_and_table_are_shown(finished):
     _, result = finished
-    for k in (1, 2, 3):
-        assert f"NR-GD seed 0 | experience {k}/3 | epoch 1/1 | loss" in (
-            result.stderr
-        )
+    trained = "epoch 1/1 | loss"
+    # What the first run came to in its first experience, the others share.
+    for run, first in (("none", trained), ("NR-GD", "no training")):
+        for k, shown in enumerate((first, trained, trained), start=1):
+            assert f"{run} seed 0 | experience {k}/3 | {shown}" in result.stderr
     lines = result.stdout.strip().splitlines()
     assert lines[0].split() == (
         [
