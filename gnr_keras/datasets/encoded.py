@@ -3,6 +3,7 @@
 import abc
 import collections
 import concurrent.futures
+import functools
 import re
 import warnings
 from collections.abc import Callable
@@ -70,17 +71,13 @@ class EncodedSource(Source):
         super().__init__(labels, (*size, 3), sessions, class_names)
         self._keys = keys
         self._crop_fraction = crop_fraction
-        self._loaders: dict[Callable | None, Callable] = {}
+        self._loaders: dict[Callable, Callable] = {}
         if skip_corrupt:
             self._leave_out(self._find_corrupt(progress))
 
     @abc.abstractmethod
     def _fetch(self, keys):
         """Returns a tensor of strings, one for each of `keys`."""
-
-    @abc.abstractmethod
-    def _encoded(self, fetched):
-        """Returns the encoded image of one such string, in TensorFlow."""
 
     @abc.abstractmethod
     def _name(self, key):
@@ -123,40 +120,23 @@ class EncodedSource(Source):
                     raise ValueError(fault) from None
             raise
 
-    def _loader(self, augment):
-        """Compiles the way from strings to images, once for each `augment`.
+    def _reader(self):
+        """Returns what makes an encoded image of one fetched string.
 
-        This is no `tf.data` pipeline, since that takes 0.1 s to start.
+        A function of TensorFlow. Sources whose functions are equal share what
+        is compiled with them, so it holds no source.
         """
+        return _as_it_is
+
+    def _loader(self, augment):
+        """Returns the compiled way from strings to images."""
+        settings = self._reader(), self.image_shape[:2], self._crop_fraction
+        if augment is None:
+            # One for all: sources come and go with the experiences.
+            return _compile_shared(*settings)
+        # What gin binds of an augmentation may differ between sources.
         if augment not in self._loaders:
-            size = self.image_shape[:2]
-
-            def load_one(pattern):
-                fetched, seed = pattern
-                image = images_lib.decode(self._encoded(fetched))
-                if augment is None:
-                    return images_lib.fit(image, size, self._crop_fraction)
-                return augment(image, size, seed)
-
-            def load(fetched, seeds):
-                return tf.map_fn(
-                    load_one,
-                    (fetched, seeds),
-                    fn_output_signature=tf.TensorSpec((*size, 3), tf.uint8),
-                    parallel_iterations=_PARALLEL,
-                )
-
-            loader = tf.function(
-                load,
-                input_signature=[
-                    tf.TensorSpec((None,), tf.string),
-                    tf.TensorSpec((None, 2), tf.int32),
-                ],
-            )
-            # Here, since it is called by other threads, where gin would not
-            # know the scope of the run.
-            loader.get_concrete_function()
-            self._loaders[augment] = loader
+            self._loaders[augment] = _compile(*settings, augment)
         return self._loaders[augment]
 
     def _find_corrupt(self, progress):
@@ -205,7 +185,7 @@ class EncodedSource(Source):
         """Says why an image cannot be read, or returns `None`."""
         key = self._keys[index]
         try:
-            data = self._encoded(self._fetch(self._keys[[index]])[0])
+            data = self._reader()(self._fetch(self._keys[[index]])[0])
             size = bounds.read_size(data)
             if size[2] and not bounds.allow(size):
                 return _oversize_message(self._name(key), *size.numpy())
@@ -223,6 +203,47 @@ class EncodedSource(Source):
                 f"{_ADVICE}"
             )
         return None
+
+
+def _as_it_is(fetched):
+    return fetched
+
+
+def _compile(reader, size, crop_fraction, augment=None):
+    """Compiles the way from strings to images.
+
+    This is no `tf.data` pipeline, since that takes 0.1 s to start.
+    """
+
+    def load_one(pattern):
+        fetched, seed = pattern
+        image = images_lib.decode(reader(fetched))
+        if augment is None:
+            return images_lib.fit(image, size, crop_fraction)
+        return augment(image, size, seed)
+
+    def load(fetched, seeds):
+        return tf.map_fn(
+            load_one,
+            (fetched, seeds),
+            fn_output_signature=tf.TensorSpec((*size, 3), tf.uint8),
+            parallel_iterations=_PARALLEL,
+        )
+
+    loader = tf.function(
+        load,
+        input_signature=[
+            tf.TensorSpec((None,), tf.string),
+            tf.TensorSpec((None, 2), tf.int32),
+        ],
+    )
+    # Here, since it is called by other threads, where gin would not know the
+    # scope of the run.
+    loader.get_concrete_function()
+    return loader
+
+
+_compile_shared = functools.lru_cache(maxsize=16)(_compile)
 
 
 def _oversize_message(name, height, width, pixels):

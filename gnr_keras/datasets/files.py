@@ -96,8 +96,8 @@ class FileSource(EncodedSource):
     def _fetch(self, keys):
         return tf.constant(keys)
 
-    def _encoded(self, fetched):
-        return tf.io.read_file(fetched)
+    def _reader(self):
+        return tf.io.read_file
 
     def _name(self, key):
         return os.fsdecode(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import os
 import pathlib
@@ -117,12 +118,17 @@ class TFDSSource(EncodedSource):
     def _fetch(self, keys):
         return tf.constant([self._records[int(key)] for key in keys])
 
-    def _encoded(self, fetched):
-        feature = {self._image: tf.io.FixedLenFeature((), tf.string)}
-        return tf.io.parse_single_example(fetched, feature)[self._image]
+    def _reader(self):
+        return _read_feature(self._image)
 
     def _name(self, key):
         return f"Image {key} of {self._split}"
+
+
+@functools.cache
+def _read_feature(name):
+    feature = {name: tf.io.FixedLenFeature((), tf.string)}
+    return lambda record: tf.io.parse_single_example(record, feature)[name]
 
 
 def _builder(name, folder):

@@ -111,9 +111,6 @@ class PackedSource(EncodedSource):
         bounds = zip(self._offsets[keys], self._offsets[keys + 1], strict=True)
         return tf.constant([self._data[i:j].tobytes() for i, j in bounds])
 
-    def _encoded(self, fetched):
-        return fetched
-
     def _name(self, key):
         return f"Image {key} of {self._origin}"
 
