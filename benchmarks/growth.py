@@ -16,16 +16,14 @@ def measure(size):
     Returns:
         By name:
 
-        - "growth_over_classes": by number of classes, the seconds of an
-          experience of one batch, in units of those of the fewest.
+        - "growth_over_classes": by number of classes seen, the seconds of an
+          experience with as many images as a batch has patterns, generator
+          included, in units of those of the fewest.
         - "growth_over_patterns": by number of patterns, the seconds of each of
           them, likewise.
         - "growth_classes", "growth_patterns": their last, that of the most.
     """
-    built = {
-        n: learners.build(size, learners.original_replay(size), 1, n)
-        for n in size.classes
-    }
+    built = {n: _learner(size, n) for n in size.classes}
     classes = _measure(
         {
             n: (
@@ -53,6 +51,18 @@ def measure(size):
         }
         figures[f"growth_{name}"] = most / fewest
     return figures
+
+
+def _learner(size, num_classes):
+    """Returns a learner that has seen all its classes."""
+    learner = learners.build(
+        size, learners.generated_replay(size), 1, num_classes
+    )
+    for first in range(0, num_classes, size.batch_size):
+        classes = np.arange(num_classes)[first : first + size.batch_size]
+        learner.fit(learners.random_images(size, size.batch_size, classes))
+    assert learner.seen.all()
+    return learner
 
 
 def _measure(work, repeats):

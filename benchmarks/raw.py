@@ -141,14 +141,15 @@ def experience_seconds(size, steps, front_epochs=1):
         steps: what `seconds_per_step` returned.
         front_epochs: how often each image goes through the front.
     """
-    images = 2 * (size.images // 2)
-    front = front_epochs * images * steps["front"]
-    batches = -(-images // (size.batch_size - size.replay_per_batch))
-    return front + size.epochs * batches * steps["classifier"]
+    front = front_epochs * size.images * steps["front"]
+    return front + size.epochs * _batches(size) * steps["classifier"]
 
 
 def generator_seconds(size, steps):
     """Returns what the generator takes for an experience, at the least."""
-    images = 2 * (size.images // 2)
-    batches = -(-images // (size.batch_size - size.replay_per_batch))
-    return batches * steps["generator"]
+    return _batches(size) * steps["generator"]
+
+
+def _batches(size):
+    """What an epoch needs; a trainer fills up the last one."""
+    return size.images / (size.batch_size - size.replay_per_batch)

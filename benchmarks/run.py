@@ -60,7 +60,7 @@ def main(argv):
         folder = pathlib.Path(folder)
         figures = {
             **experiences.measure(size, folder / "images"),
-            **flatness.measure(size),
+            **flatness.measure(size, folder / "flatness"),
             **startup.measure(size, folder / "startup"),
             **growth.measure(size),
         }

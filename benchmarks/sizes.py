@@ -10,7 +10,8 @@ class Size:
     Attributes:
         image_size: pixels.
         alpha: width of MobileNetV1.
-        images: images of an experience, as JPEG files on the disk.
+        images: images of an experience, as JPEG files on the disk; an even
+            number.
         epochs: passes over it.
         batch_size: patterns in a batch.
         replay_per_batch: replayed ones among them.
@@ -48,7 +49,7 @@ class Size:
 FULL = Size(
     image_size=128,
     alpha=1.0,
-    images=768,
+    images=810,  # 18 whole batches
     epochs=4,
     batch_size=128,
     replay_per_batch=83,
