@@ -178,7 +178,7 @@ MORE_ITEMS = (
             ),
             _baselines(
                 _LARGE,
-                ("none", "NR-GD", "NCM", "SLDA", "cumulative"),
+                ("naive", "none", "NR-GD", "NCM", "SLDA", "cumulative"),
                 "growing",
             ),
         ),

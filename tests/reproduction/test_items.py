@@ -201,7 +201,11 @@ def test_baselines_are_simpler_methods_and_bounds():
         ),
         ("core50_nc_single", "whole", some),
         ("core50_nic391", "whole", some),
-        ("imagenet1000_nc", "growing", [none, negative, ncm, slda, bound]),
+        (
+            "imagenet1000_nc",
+            "growing",
+            [naive, none, negative, ncm, slda, bound],
+        ),
     ]
 
 
