@@ -10,8 +10,8 @@ class Entry:
     Attributes:
         benchmark: name of the benchmark.
         run: name of the run.
-        variant: name of a gin file in gin/variants/ that is read after the
-            benchmark's, or `None`.
+        variant: name of a variant, whose gin file is read after the
+            benchmark's (see `running.find_variant`), or `None`.
         replay_percent: share of replay in the batch where it is not that of
             the benchmark.
         rate_factor: what the learning rates of the later experiences are
@@ -33,6 +33,11 @@ class Entry:
         """What is measured, whatever its share of replay and its rates."""
         plain = f"{self.run}, {self.variant}" if self.variant else self.run
         return self.name or plain
+
+    @property
+    def is_swept(self):
+        """Whether it is one of several that differ in a number."""
+        return self.replay_percent is not None or self.rate_factor is not None
 
     @property
     def label(self):

@@ -88,7 +88,9 @@ class Cells:
             self._resolve(gin_files, self._bindings, entry.run),
         )
         if entry.variant is not None:
-            variant = f"variants/{entry.variant}.gin"
+            variant = find_variant(
+                self._gin_dir, benchmark.gin_file, entry.variant
+            )
             cell = self._change(cell, entry.variant, gin_files=(variant,))
         if entry.replay_percent is not None:
             replay = changes.replay_share(cell.config, entry.replay_percent)
@@ -191,6 +193,22 @@ class Cells:
         return [str(self._gin_dir / name) for name in gin_files]
 
 
+def find_variant(gin_dir, gin_file, variant):
+    """Returns the gin file of a variant, below the folder of gin files.
+
+    Args:
+        gin_dir: that folder.
+        gin_file: what the variant changes; it may have a file of its own,
+            such as one with rates that were tuned with the variant.
+        variant: name of the variant.
+    """
+    stem = pathlib.Path(gin_file).stem
+    own = f"variants/{stem}_{variant}.gin"
+    if (pathlib.Path(gin_dir) / own).exists():
+        return own
+    return f"variants/{variant}.gin"
+
+
 def reproduce(
     items,
     cells,
@@ -262,7 +280,10 @@ def report_finished(items, cells, seeds, command):
             for entry, group in groups.items()
             if not any(cell in missing for cell in group)
         }
-        if finished:
+        swept = {entry for entry in groups if entry.is_swept}
+        # Without any of what it sweeps over, there is only what it compares
+        # that with.
+        if finished and (not swept or swept & finished.keys()):
             lacking = dict.fromkeys(
                 f"{group[0].folder}/{group[0].run}"
                 for entry, group in groups.items()
