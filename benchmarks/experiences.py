@@ -24,6 +24,10 @@ def measure(size, folder):
         - "generator_cost": time of a step of the generator / of the
           classifier, at the same batch; "generator_cost_small_batch" at that
           of the gin files.
+
+        And the raw steps themselves, which say how fast the machine was:
+        "front_images_per_second", "classifier_patterns_per_second" and
+        "generator_patterns_per_second".
     """
     images = learners.write_images(folder, size, size.images // 2)
     cached = learners.build(size, learners.generated_replay(size), size.epochs)
@@ -56,6 +60,9 @@ def measure(size, folder):
         "generator_cost_small_batch": raw.generator_cost(
             cached, dataclasses.replace(size, batch_size=size.small_batch)
         ),
+        "front_images_per_second": 1 / steps["front"],
+        "classifier_patterns_per_second": size.batch_size / steps["classifier"],
+        "generator_patterns_per_second": size.batch_size / steps["generator"],
     }
 
 

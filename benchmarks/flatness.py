@@ -1,12 +1,13 @@
 """Whether time and memory stay flat over many experiences."""
 
+import contextlib
 import dataclasses
 import gc
 import pathlib
 import time
 
 import numpy as np
-import tensorflow as tf
+from tensorflow.python.framework import func_graph
 
 import gnr_keras
 from benchmarks import learners
@@ -28,7 +29,7 @@ def measure(size, folder):
         Figures by name: "flatness_time" (see `time_ratio`),
         "flatness_memory" (growth of resident memory after the experiences
         that it takes to settle, as a fraction) and "traces_constant" (whether
-        no `tf.function` was traced, or made, after the second experience).
+        nothing was traced after the second experience).
     """
     small = dataclasses.replace(
         size, image_size=32, alpha=0.25, batch_size=16, replay_per_batch=8
@@ -37,26 +38,29 @@ def measure(size, folder):
     learners.write_images(folder, small, 16)
     written = sorted(folder.glob("train/*/*.jpg"))
     rng = np.random.default_rng(0)
-    seconds, memory = [], []
-    for i in range(size.experiences):
+
+    def learn(i):
         # Two batches in any case.
         paths = rng.choice(written, rng.integers(9, 17), replace=False)
         labels = np.full(len(paths), i % learners.NUM_CLASSES)
         data = gnr_keras.datasets.FileSource(paths, labels, small.image_size)
         begin = time.perf_counter()
         learner.fit(data)
-        seconds.append(time.perf_counter() - begin)
+        taken = time.perf_counter() - begin
         if i % _TEST_EVERY == 0:
             learner.evaluate(data)
-        gc.collect()
-        memory.append(resident_bytes())
-        if i == 0:
-            # It is the second: the learner came with a first one.
-            traces = count_traces()
+        return taken
+
+    # It is the second: the learner came with a first one.
+    seconds = [learn(0)]
+    with graphs_made() as graphs:
+        seconds += [learn(i) for i in range(1, size.settled)]
+        memory = resident_bytes()
+        seconds += [learn(i) for i in range(size.settled, size.experiences)]
     return {
         "flatness_time": time_ratio(seconds, size.window),
-        "flatness_memory": memory[-1] / memory[size.settled] - 1,
-        "traces_constant": traces == count_traces(),
+        "flatness_memory": resident_bytes() / memory - 1,
+        "traces_constant": not graphs,
     }
 
 
@@ -66,22 +70,29 @@ def time_ratio(seconds, window):
     return np.sum(seconds[-window:]) / np.sum(seconds[start : start + window])
 
 
-def count_traces():
-    """Returns the traces of every `tf.function` that lives in the process.
+@contextlib.contextmanager
+def graphs_made():
+    """Names the graphs that TensorFlow makes, at least one for each trace.
 
-    By function: one that takes the place of another is a new one.
+    Also those of functions that are gone when one looks: one that is built
+    anew in each experience, say.
     """
-    gc.collect()
-    return {
-        # With the function, so that no other one gets its number.
-        id(value): (value, value.experimental_get_tracing_count())
-        for value in gc.get_objects()
-        if isinstance(value, tf.types.experimental.PolymorphicFunction)
-        and value.experimental_get_tracing_count()
-    }
+    names = []
+    make = func_graph.FuncGraph.__init__
+
+    def named(graph, name, *args, **kwargs):
+        names.append(name)
+        make(graph, name, *args, **kwargs)
+
+    func_graph.FuncGraph.__init__ = named
+    try:
+        yield names
+    finally:
+        func_graph.FuncGraph.__init__ = make
 
 
 def resident_bytes():
     """Returns the memory that this process takes (Linux)."""
+    gc.collect()
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096

@@ -81,6 +81,9 @@ def _print_table(figures):
         reached = value >= bar if side == "at least" else value <= bar
         verdict = "reached" if reached else "missed"
         print(line.format(name, f"{value:.3f}", f"{side} {bar:g}", verdict))
+    for part in ("front_images", "classifier_patterns", "generator_patterns"):
+        name = f"{part}_per_second"
+        print(line.format(name, f"{figures[name]:.1f}", "", ""))
     for what in ("classes", "patterns"):
         for count, ratio in figures[f"growth_over_{what}"].items():
             print(line.format(f"{count} {what}", f"{ratio:.3f}", "", ""))

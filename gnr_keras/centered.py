@@ -115,18 +115,25 @@ class CenteredVAE(generator.ConditionalVAE):
         """
         super().adapt(x, labels)
         labels = np.asarray(labels)
-        means = np.array(ops.convert_to_numpy(self.class_means))
-        counts = np.array(ops.convert_to_numpy(self.class_counts))
+        # Of these classes alone: there may be a thousand others.
+        classes, rows = np.unique(labels, return_inverse=True)
+        means, counts = (
+            np.array(ops.convert_to_numpy(ops.take(weight, classes, axis=0)))
+            for weight in (self.class_means, self.class_counts)
+        )
         for start in range(0, len(labels), generator.SLICE):
             part = slice(start, start + generator.SLICE)
             patterns = np.asarray(x[part], np.float32)
-            for label in np.unique(labels[part]):
-                new = patterns[labels[part] == label]
-                counts[label] += len(new)
-                difference = (new - means[label]).sum(axis=0)
-                means[label] += difference / counts[label]
-        self.class_means.assign(means)
-        self.class_counts.assign(counts)
+            for row in np.unique(rows[part]):
+                new = patterns[rows[part] == row]
+                counts[row] += len(new)
+                difference = (new - means[row]).sum(axis=0)
+                means[row] += difference / counts[row]
+        for weight, values in (
+            (self.class_means, means),
+            (self.class_counts, counts),
+        ):
+            weight.assign(ops.scatter_update(weight, classes[:, None], values))
 
     def encode(
         self, x: types.Tensor, labels: types.Tensor
