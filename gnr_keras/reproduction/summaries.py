@@ -52,22 +52,32 @@ def _mean_known(row):
 
 
 def _summarize_quality(item, benchmark_set, results):
-    table = [["benchmark", "run", *QUALITIES.values()]]
+    table = [
+        [
+            "benchmark",
+            "run",
+            *(
+                f"{text}, {when}"
+                for text in QUALITIES.values()
+                for when in ("first", "last")
+            ),
+        ]
+    ]
     for entry in item.entries:
         cells = [benchmark_set.title_of(entry), entry.label]
         for name in QUALITIES:
             values = quality_over_experiences(results[entry], name)
-            cells.append(_format_quality(values))
+            cells += [_format_quality(values, i) for i in (0, -1)]
         table.append(cells)
     return table
 
 
-def _format_quality(values):
-    if values is None or np.isnan(values[:, -1]).any():
+def _format_quality(values, evaluation):
+    if values is None or np.isnan(values[:, evaluation]).any():
         return "-"
-    final = values[:, -1]
-    deviation = f" ± {final.std(ddof=1):.3f}" if len(final) > 1 else ""
-    return f"{final.mean():.3f}{deviation}"
+    chosen = values[:, evaluation]
+    deviation = f" ± {chosen.std(ddof=1):.3f}" if len(chosen) > 1 else ""
+    return f"{chosen.mean():.3f}{deviation}"
 
 
 def _summarize_rates(item, benchmark_set, results):
