@@ -13,9 +13,9 @@ import tensorflow as tf
 from gnr_keras import backbones
 from gnr_keras import batches
 from gnr_keras import callbacks as callbacks_lib
+from gnr_keras import centered
 from gnr_keras import checks
 from gnr_keras import cloning
-from gnr_keras import generator as generator_lib
 from gnr_keras import growing
 from gnr_keras import guards
 from gnr_keras import inference
@@ -45,8 +45,8 @@ class Learner(inference.Predictor):
             the strategy trains it.
         num_classes: rows of the head; `add_classes` adds more later.
         strategy: a `Strategy`, such as `gnr_keras.strategies.lwf()`; by
-            default AR1free with 500 generated patterns as negatives, 32 in a
-            batch.
+            default AR1free with aligned norms, and 500 patterns of a
+            `CenteredVAE` as negatives, 32 in a batch.
         first: `Phase` of the first experience, which trains the whole
             network.
         following: `Phase` of all later ones.
@@ -594,10 +594,13 @@ class Learner(inference.Predictor):
                 memory_size=500,
                 replay_per_batch=32,
                 generator=functools.partial(
-                    generator_lib.ConditionalVAE,
+                    centered.CenteredVAE,
                     output_activation=backbones.output_activation(self.front),
                 ),
-            )
+            ),
+            consolidation=functools.partial(
+                callbacks_lib.CWRConsolidation, HEAD, align_norms=True
+            ),
         )
 
 
