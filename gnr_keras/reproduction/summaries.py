@@ -92,8 +92,8 @@ def _summarize_rates(item, benchmark_set, results):
             "run",
             "best factor",
             "best accuracy",
-            "loss over a threefold range",
-            "loss over a tenfold range",
+            "loss over a threefold range around 1",
+            "loss over a tenfold range around 1",
             "threefold: at most half of the first row's",
         ]
     ]

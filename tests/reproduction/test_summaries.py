@@ -42,8 +42,8 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         "run": "NR-GD",
         "best factor": "1",
         "best accuracy": "60.00",
-        "loss over a threefold range": "10.00",
-        "loss over a tenfold range": "50.00",
+        "loss over a threefold range around 1": "10.00",
+        "loss over a tenfold range around 1": "50.00",
         "threefold: at most half of the first row's": "-",
     }
     assert list(aligned.values())[1:] == [
@@ -64,7 +64,7 @@ def test_rates_say_where_alignment_does_not_halve_the_loss():
         final = 0.6 if entry.rate_factor == 1 else 0.6 - lost
         made_up[entry] = [results("NR-GD", 0, (0, final))]
     plain, aligned = summarize("rates", made_up)[:2]
-    assert aligned["loss over a threefold range"] == "6.00"
+    assert aligned["loss over a threefold range around 1"] == "6.00"
     assert list(plain.values())[-1] == "-"
     assert list(aligned.values())[-1] == "does not hold"
 
