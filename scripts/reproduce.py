@@ -63,7 +63,9 @@ def main(argv):
         starting.command_line(),
     )
     if FLAGS.report_only:
-        pages = running.report_finished(*what)
+        # Of all, what there is.
+        everything = "all" in FLAGS.item
+        pages = running.report_finished(*what, leave_out=everything)
     else:
         pages = running.reproduce(
             *what,

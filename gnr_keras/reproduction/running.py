@@ -255,7 +255,7 @@ def reproduce(
                 yield _write(item, waiting.pop(item), cells, command)
 
 
-def report_finished(items, cells, seeds, command):
+def report_finished(items, cells, seeds, command, leave_out=False):
     """Writes items from cells that are finished, and runs nothing.
 
     Args:
@@ -263,17 +263,20 @@ def report_finished(items, cells, seeds, command):
         cells: the `Cells`.
         seeds: integers.
         command: the command that this is, for the pages of the items.
+        leave_out: whether items of which nothing is finished are no error.
 
     Yields:
         The page of each item, as text. Entries of which a cell is not
         finished are left out; the page names these cells.
 
     Raises:
-        ValueError: at the end, where of some items nothing is finished.
+        ValueError: at the end, where of some items nothing is finished, or
+            with `leave_out` of all.
     """
     waiting = _find_all(items, cells, seeds)
     missing = dict.fromkeys(_unfinished(waiting, cells))
     empty = []
+    written = 0
     for item, groups in waiting.items():
         finished = {
             entry: group
@@ -291,9 +294,10 @@ def report_finished(items, cells, seeds, command):
             )
             part = item.restricted_to(finished, lacking)
             yield _write(part, finished, cells, command)
+            written += 1
         else:
             empty.append(item.name)
-    if empty:
+    if empty and not (leave_out and written):
         raise ValueError(
             f"{', '.join(empty)} cannot be written: in {cells.output_dir} "
             f"there are no results of {', '.join(map(str, missing))}. Leave "

@@ -310,6 +310,26 @@ def test_what_is_not_finished_is_named_and_not_run(tmp_path, calls):
     assert not (tmp_path / "table3.md").exists()
 
 
+def test_of_all_items_those_are_written_of_which_there_is_something(
+    tmp_path, calls
+):
+    reproduce(tmp_path, ["figure7"])
+    cells = running.Cells(benchmarks.PAPER, GIN, tmp_path)
+    pages = running.report_finished(
+        items.find_items(["all"]), cells, (0,), "x", leave_out=True
+    )
+    headings = [page.splitlines()[0] for page in pages]
+    assert any(heading.startswith("# Figure 8") for heading in headings)
+    assert len(headings) < len(items.ITEMS)
+    empty = running.Cells(benchmarks.PAPER, GIN, tmp_path / "empty")
+    with pytest.raises(ValueError, match="cannot be written"):
+        list(
+            running.report_finished(
+                items.find_items(["all"]), empty, (0,), "x", leave_out=True
+            )
+        )
+
+
 def test_figure_of_nothing_that_it_sweeps_over_is_not_drawn(tmp_path, calls):
     """`none` alone is what shares of replay are compared with."""
     reproduce(tmp_path, ["figure7"])
