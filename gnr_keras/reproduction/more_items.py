@@ -43,11 +43,12 @@ def _qualities(benchmark):
 
 
 def _generated(benchmark):
+    # What the paper's VAE comes to is seen on one of them.
+    plain = ("PR-GD", "NR-GD") if benchmark == _SMALL[0] else ()
     return (
         Entry(benchmark, "PR-GD", name="PR-GD, VAE"),
         Entry(benchmark, "NR-GD", name="NR-GD, VAE"),
-        _plain(benchmark, "PR-GD"),
-        _plain(benchmark, "NR-GD"),
+        *(_plain(benchmark, run) for run in plain),
         _gaussian(benchmark, "PR-GD"),
         _gaussian(benchmark, "NR-GD"),
     )
