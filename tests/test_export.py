@@ -119,11 +119,13 @@ for kind in kinds:
             if value.dtype == object:
                 value = np.char.decode(value.astype(bytes), "utf-8")
             results[f"{kind}/{signature}/{name}"] = value
-    for wrong in ([0, 2], [0, -1], [99]):
+    for wrong in ([0, 2], [0, -1], [99], []):
         try:
-            run["generate"](labels=tf.constant(wrong), seed=tf.constant(0))
+            run["generate"](
+                labels=tf.constant(wrong, tf.int32), seed=tf.constant(0)
+            )
         except tf.errors.InvalidArgumentError as error:
-            assert "classes that were learned" in str(error)
+            assert "one label or more, of classes that were" in str(error)
         else:
             raise AssertionError(wrong)
 np.savez(f"{folder}/found.npz", **results)
