@@ -20,19 +20,29 @@ SCRIPTS = [
     *sorted(f"scripts/{path.name}" for path in (ROOT / "scripts").glob("*.py")),
     *(
         f"benchmarks/{n}.py"
-        for n in ("agreement", "precision", "run", "serving")
+        for n in ("agreement", "front", "precision", "run", "serving")
     ),
 ]
+# Flags that a script cannot do without.
+NEEDED = {
+    "scripts/continue.py": ("run_dir", "images", "output_dir"),
+    "scripts/draw_objects.py": ("objects",),
+    "scripts/export.py": ("run_dir",),
+    "scripts/pretrain.py": ("output",),
+    "scripts/tune.py": ("gin_file",),
+    "benchmarks/agreement.py": ("run_dir",),
+}
 # TensorFlow is loaded once; what a script defines ends with its process.
-HELP = """
-import os, runpy, sys
+EACH = """
+import os, runpy, shlex, sys
 import gnr_keras.gin_bindings
-for script in sys.argv[1:]:
+for command in sys.argv[1:]:
     sys.stdout.flush()
     process = os.fork()
     if not process:
-        sys.argv = [script, "--help"]
-        runpy.run_path(script, run_name="__main__")
+        sys.argv = shlex.split(command)
+        os.dup2(1, 2)
+        runpy.run_path(sys.argv[0], run_name="__main__")
     status = os.waitpid(process, 0)[1]
     print(f"=== {os.waitstatus_to_exitcode(status)}")
 """
@@ -56,12 +66,23 @@ def run(*command, cwd=ROOT):
     )
 
 
-def test_help_of_every_script_shows_examples_and_its_flags():
-    result = run("-c", HELP, *SCRIPTS)
+def run_each(commands, status, cwd=ROOT):
+    """Returns what each command prints, of those that end with `status`."""
+    result = run("-c", EACH, *commands, cwd=cwd)
     assert result.returncode == 0, result.stderr[-3000:]
-    *pages, rest = result.stdout.split("=== 0\n")
-    assert not rest and len(pages) == len(SCRIPTS)
-    for path, page in zip(SCRIPTS, pages, strict=True):
+    *texts, rest = result.stdout.split(f"=== {status}\n")
+    assert not rest and len(texts) == len(commands), result.stdout
+    return texts
+
+
+@pytest.fixture(scope="module")
+def help_pages():
+    pages = run_each([f"{script} --help" for script in SCRIPTS], status=0)
+    return dict(zip(SCRIPTS, pages, strict=True))
+
+
+def test_help_of_every_script_shows_examples_and_its_flags(help_pages):
+    for path, page in help_pages.items():
         about, _, flags = page.partition("\nFlags:\n")
         assert f"python {path}" in about
         assert flags.startswith("  --")
