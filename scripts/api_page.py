@@ -13,7 +13,8 @@ from gnr_keras.command_line import starting
 _OUTPUT = flags.DEFINE_string("output", "docs/api", "Folder of the pages.")
 
 
-def main(_):
+def main(argv):
+    starting.check_no_arguments(argv)
     folder = pathlib.Path(_OUTPUT.value)
     pages = api_reference.make_pages()
     old = [path for path in folder.glob("*.md") if _is_own(path)]

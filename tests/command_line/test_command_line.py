@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -88,6 +89,24 @@ def test_help_of_every_script_shows_examples_and_its_flags(help_pages):
         assert flags.startswith("  --")
         # Nor those of absl or TensorFlow Datasets.
         assert "logtostderr" not in flags
+
+
+def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
+    scripts = [script for script in SCRIPTS if script != "scripts/report.py"]
+    commands = [
+        shlex.join(
+            [
+                str(ROOT / script),
+                *(f"--{flag}=1" for flag in NEEDED.get(script, ())),
+                "stray",
+            ]
+        )
+        for script in scripts
+    ]
+    texts = run_each(commands, status=1, cwd=tmp_path)
+    for script, text in zip(scripts, texts, strict=True):
+        assert "error: unknown arguments ['stray']" in text, script
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
