@@ -77,7 +77,8 @@ def _describe(flag):
     choices = getattr(flag.parser, "enum_values", None)
     if choices:
         text = f"{', '.join(choices)}. {text.partition(': ')[2]}"
-    if flag.default not in (None, [], False):
+    # A 0 is a default to show, though it equals False.
+    if flag.default is not False and flag.default not in (None, []):
         text += f" Default: {flag.default_as_str.strip(chr(39))}."
     name = f"  --{'[no]' * flag.boolean}{flag.name}: "
     return textwrap.fill(text, 80, initial_indent=name, subsequent_indent=_TAB)

@@ -91,6 +91,15 @@ def test_help_of_every_script_shows_examples_and_its_flags(help_pages):
         assert "logtostderr" not in flags
 
 
+def test_help_shows_defaults_also_of_zero(help_pages):
+    page = help_pages["scripts/contact_sheet.py"]
+    assert "--seed: The seed of the data set. Default: 0." in page
+    assert "--image_size: The side of a frame, in pixels. Default: 64." in page
+    # Of a switch that is off, the name says enough.
+    for page in help_pages.values():
+        assert not re.search("Default: (None|False|false)", page)
+
+
 def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
     scripts = [script for script in SCRIPTS if script != "scripts/report.py"]
     commands = [
