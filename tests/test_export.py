@@ -44,6 +44,15 @@ KINDS = {
         gnr_keras.GaussianTrainer,
     ),
 }
+EACH_STRATEGY = [
+    strategies.er,
+    strategies.lwf,
+    strategies.ar1,
+    strategies.ar1free,
+    strategies.cumulative,
+    strategies.ncm,
+    strategies.slda,
+]
 both_litert = pytest.mark.parametrize("precision", ["float32", "int8"])
 
 
@@ -308,6 +317,25 @@ def test_images_that_cannot_be_are_refused(name, shape, saved):
         match=rf"one image or more.*longer side.*\[{received}\]",
     ):
         signature(images=tf.zeros(shape, images.dtype))
+
+
+@pytest.mark.parametrize(
+    "make", EACH_STRATEGY, ids=[make.__name__ for make in EACH_STRATEGY]
+)
+def test_every_strategy_is_exported(make, tmp_path):
+    closed = make in (strategies.ncm, strategies.slda)
+    learner = learn(make(), head_bias=closed)
+    expected = softmax_among_seen(learner, IMAGES)
+    export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
+    model = tf.saved_model.load(str(tmp_path / "tensorflow"))
+    outputs = model.signatures["serve"](images=tf.constant(IMAGES))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    export.write_litert(learner, NAMES, tmp_path / "litert")
+    served = run_litert(tmp_path / "litert" / "model_float32.tflite", IMAGES)
+    np.testing.assert_allclose(served, expected, atol=1e-5)
+    # Of what was learned, not of a network at chance.
+    assert len(set(expected.argmax(axis=1))) > 1
+    np.testing.assert_array_equal(expected.argmax(1), learner.predict(IMAGES))
 
 
 def test_without_a_generator_there_is_nothing_to_generate(tmp_path):
