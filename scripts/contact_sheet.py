@@ -32,7 +32,8 @@ def _row(pictures):
     return np.concatenate(pictures, axis=1)
 
 
-def main(_):
+def main(argv):
+    starting.check_no_arguments(argv)
     members = range(drawing.OBJECTS_PER_CATEGORY)
     rows = []
     for first in range(0, drawing.NUM_OBJECTS, len(members)):

@@ -14,7 +14,8 @@ from gnr_keras.command_line import starting
 _OUTPUT = flags.DEFINE_string("output", "docs/gin.md", "The page to write.")
 
 
-def main(_):
+def main(argv):
+    starting.check_no_arguments(argv)
     page = gin_reference.make_page(gin_folder.find())
     pathlib.Path(_OUTPUT.value).write_text(page, encoding="utf-8")
 

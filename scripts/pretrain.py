@@ -50,7 +50,8 @@ def draw_all():
     return np.concatenate(images), np.concatenate(labels)
 
 
-def main(_):
+def main(argv):
+    starting.check_no_arguments(argv)
     keras.utils.set_random_seed(0)
     images, labels = draw_all()
     size = _IMAGE_SIZE.value

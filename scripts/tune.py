@@ -27,7 +27,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder of the data sets. Default: that of TFDS."
 )
-_CACHE_DIR = flags.DEFINE_string(
+_SHARE_DIR = flags.DEFINE_string(
     "share_dir", None, "Folder in which runs share what they have in common."
 )
 _REPORT_ONLY = flags.DEFINE_bool(
@@ -42,7 +42,7 @@ def main(argv):
         gin_folder.find(),
         _OUTPUT_DIR.value,
         _DATA_DIR.value,
-        _CACHE_DIR.value,
+        _SHARE_DIR.value,
     )
     if not _REPORT_ONLY.value:
         tuning.tune(

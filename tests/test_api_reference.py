@@ -12,7 +12,8 @@ import pytest
 import gnr_keras
 from gnr_keras import api_reference
 
-FOLDER = pathlib.Path(__file__).parent.parent / "docs" / "api"
+ROOT = pathlib.Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "api"
 
 
 def test_pages_are_what_the_docstrings_say():
@@ -20,6 +21,39 @@ def test_pages_are_what_the_docstrings_say():
     assert written == api_reference.make_pages(), (
         "docs/api is not current; run `python scripts/api_page.py`."
     )
+
+
+def write_pages(folder):
+    return subprocess.run(
+        [sys.executable, "scripts/api_page.py", f"--output={folder}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_pages_of_others_stay(tmp_path):
+    (tmp_path / "guide.md").write_text("# Guide\n\nTo `gnr_keras`.\n")
+    (tmp_path / "gone.md").write_text("# `gnr_keras.gone`\n\nA module.\n")
+    result = write_pages(tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written.pop("guide.md") == "# Guide\n\nTo `gnr_keras`.\n"
+    assert written == api_reference.make_pages()
+
+
+@pytest.mark.parametrize("name", ["README.md", "layers.md"])
+def test_a_folder_of_others_is_refused(name, tmp_path):
+    (tmp_path / "gone.md").write_text("# `gnr_keras.gone`\n")
+    (tmp_path / name).write_text("# API reference\n\nOf another project.\n")
+    result = write_pages(tmp_path)
+    assert result.returncode == 1
+    message = f"error: {tmp_path / name} was not written by this script"
+    assert result.stderr.startswith(message)
+    assert "choose another --output" in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"gone.md", name}
+    text = (tmp_path / name).read_text()
+    assert text == "# API reference\n\nOf another project.\n"
 
 
 def named():

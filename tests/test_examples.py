@@ -18,6 +18,8 @@ def run(name):
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
+    # What people copy is not complained of.
+    assert "Warning" not in result.stderr
     found = {}
     for line in result.stdout.splitlines():
         what, _, values = line.partition(": ")
@@ -54,6 +56,8 @@ def check_batch_renormalization(found):
     (normalized,) = found["with batch normalisation"]
     (renormalized,) = found["with batch renormalisation"]
     assert renormalized > normalized + 8
+    (converted,) = found["with batch renormalisation after the first 10"]
+    assert converted > normalized + 8
 
 
 def check_generator(found):

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import test_gin_bindings
 import vae_helpers
 from ai_edge_litert.interpreter import Interpreter
 from test_strategies import make_learner
@@ -44,6 +45,15 @@ KINDS = {
         gnr_keras.GaussianTrainer,
     ),
 }
+EACH_STRATEGY = [
+    strategies.er,
+    strategies.lwf,
+    strategies.ar1,
+    strategies.ar1free,
+    strategies.cumulative,
+    strategies.ncm,
+    strategies.slda,
+]
 both_litert = pytest.mark.parametrize("precision", ["float32", "int8"])
 
 
@@ -119,11 +129,13 @@ for kind in kinds:
             if value.dtype == object:
                 value = np.char.decode(value.astype(bytes), "utf-8")
             results[f"{kind}/{signature}/{name}"] = value
-    for wrong in ([0, 2], [0, -1], [99]):
+    for wrong in ([0, 2], [0, -1], [99], []):
         try:
-            run["generate"](labels=tf.constant(wrong), seed=tf.constant(0))
+            run["generate"](
+                labels=tf.constant(wrong, tf.int32), seed=tf.constant(0)
+            )
         except tf.errors.InvalidArgumentError as error:
-            assert "classes that were learned" in str(error)
+            assert "one label or more, of classes that were" in str(error)
         else:
             raise AssertionError(wrong)
 np.savez(f"{folder}/found.npz", **results)
@@ -308,6 +320,25 @@ def test_images_that_cannot_be_are_refused(name, shape, saved):
         signature(images=tf.zeros(shape, images.dtype))
 
 
+@pytest.mark.parametrize(
+    "make", EACH_STRATEGY, ids=[make.__name__ for make in EACH_STRATEGY]
+)
+def test_every_strategy_is_exported(make, tmp_path):
+    closed = make in (strategies.ncm, strategies.slda)
+    learner = learn(make(), head_bias=closed)
+    expected = softmax_among_seen(learner, IMAGES)
+    export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
+    model = tf.saved_model.load(str(tmp_path / "tensorflow"))
+    outputs = model.signatures["serve"](images=tf.constant(IMAGES))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    export.write_litert(learner, NAMES, tmp_path / "litert")
+    served = run_litert(tmp_path / "litert" / "model_float32.tflite", IMAGES)
+    np.testing.assert_allclose(served, expected, atol=1e-5)
+    # Of what was learned, not of a network at chance.
+    assert len(set(expected.argmax(axis=1))) > 1
+    np.testing.assert_array_equal(expected.argmax(1), learner.predict(IMAGES))
+
+
 def test_without_a_generator_there_is_nothing_to_generate(tmp_path):
     learner = learn(strategies.er(), predict_among="all")
     export.write_saved_model(learner, NAMES, tmp_path / "out")
@@ -488,13 +519,24 @@ def test_keras_files_load_where_the_package_is_imported(learners, tmp_path):
 # Through the script.
 
 
+# At 32 pixels, and with one epoch, a run would stay at chance.
+TRAINED = (
+    *TINY,
+    "embedded_objects.image_size = 64",
+    "mobilenet_v1.input_shape = (64, 64, 3)",
+    "first/Phase.epochs = 4",
+    "following/Phase.epochs = 4",
+    "following/Phase.learning_rate_head = 0.01",
+)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A run of 50 drawn objects, and pictures of them."""
+    """A run that knows 50 drawn objects, and pictures of them."""
     folder = tmp_path_factory.mktemp("finished")
     comparison.compare(
         ["quickstart.gin"],
-        TINY,
+        TRAINED,
         ROOT / "gin",
         ["NR-GD"],
         [0],
@@ -502,10 +544,11 @@ def finished(tmp_path_factory):
         folder,
     )
     _, test = datasets.embedded_objects(
-        32, frames_per_session=1, data_dir=folder
+        64, frames_per_session=1, data_dir=folder
     )
     pictures, _ = next(test.batches(np.arange(len(test)), len(test)))
-    return folder / "runs/objects/NR-GD/seed_0", np.asarray(pictures)
+    names = np.array(test.class_names)[test.labels]
+    return folder / "runs/objects/NR-GD/seed_0", np.asarray(pictures), names
 
 
 def call_script(folder, *arguments):
@@ -518,7 +561,7 @@ def call_script(folder, *arguments):
 
 
 def test_the_script_exports_a_finished_run(finished, tmp_path):
-    run_dir, pictures = finished
+    run_dir, pictures, _ = finished
     result = call_script(tmp_path, f"--run_dir={run_dir}")
     assert result.returncode == 0, result.stderr[-3000:]
     place = tmp_path / "saved_models" / "objects_NR-GD_seed_0_saved_model"
@@ -544,7 +587,7 @@ def test_the_script_exports_a_finished_run(finished, tmp_path):
 
 
 def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
-    run_dir, pictures = finished
+    run_dir, pictures, names = finished
     run = continuing.load_run(run_dir)
     run.save(tmp_path / "next_month")
     result = call_script(
@@ -552,8 +595,10 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     expected = run.learner.predict(pictures)
+    # Of a classifier at chance, agreement would say nothing.
+    assert np.mean(np.array(run.class_names)[expected] == names) > 0.6
     sizes = {}
-    for precision, least in (("float32", 0.99), ("int8", 0.9)):
+    for precision, least in (("float32", 0.99), ("int8", 0.97)):
         path = tmp_path / "phone" / f"model_{precision}.tflite"
         sizes[precision] = path.stat().st_size
         found = run_litert(path, pictures).argmax(axis=1)
@@ -561,6 +606,50 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     assert sizes["int8"] < 0.4 * sizes["float32"]
     lines = (tmp_path / "phone" / "labels.txt").read_text("utf-8").splitlines()
     assert lines == run.class_names
+
+
+def test_agreement_is_measured(finished, tmp_path):
+    """On noise, whose classes have the names of those of the run."""
+    run_dir, _, names = finished
+    test_gin_bindings.write_fruits360(tmp_path)
+    root = tmp_path / "fruits360_50x3"
+    (root / "meta.json").write_text(json.dumps({"classes": sorted({*names})}))
+    rng = np.random.default_rng(0)
+    for path in root.glob("s*/o*/*.jpg"):
+        image = rng.integers(0, 256, (10, 10, 3), "uint8")
+        path.write_bytes(tf.io.encode_jpeg(image).numpy())
+    result = subprocess.run(
+        [
+            sys.executable,
+            "benchmarks/agreement.py",
+            f"--run_dir={run_dir}",
+            f"--data_dir={tmp_path}",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    count, *lines = result.stdout.splitlines()
+    assert count == "50 pictures"
+    rows = [
+        re.fullmatch(
+            r"(\S.*?) +(?:[\d.]+ MB)? +as the learner ([\d.]+)%"
+            r" +accuracy ([\d.]+)%",
+            line,
+        ).groups()
+        for line in lines
+    ]
+    assert [name for name, _, _ in rows] == [
+        "learner",
+        "SavedModel",
+        "model_float32.tflite",
+        "model_int8.tflite",
+        "TensorFlow's quantisation",
+    ]
+    assert rows[0][1] == "100.0"
+    # Of 50, one or two may lie between two classes.
+    assert min(float(agreed) for _, agreed, _ in rows[1:3]) >= 96
 
 
 def test_sizes_and_latencies_are_measured():

@@ -203,6 +203,9 @@ class CWRConsolidation(keras.callbacks.Callback):
     def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         if not state:
+            # What `state` returns before the first training.
+            self.rows = self._labels = None
+            self.past_counts = self._real_counts = np.zeros(0, np.int64)
             return
         missing = {"rows", "past_counts", "real_counts"} - {*state}
         if missing:

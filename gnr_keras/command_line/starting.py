@@ -1,7 +1,9 @@
 """Starts a command, and ends it in one line where the user has erred."""
 
 import functools
+import re
 import shlex
+import signal
 import sys
 import textwrap
 import warnings
@@ -14,6 +16,8 @@ from gnr_keras import gin_bindings
 from gnr_keras.command_line import colours
 
 _TAB = 6 * " "
+# What absl says of a flag that is required and not given.
+_MISSING = re.compile(r"Flag --(\w+) must have a value other than None")
 
 
 def run(main, argv=None):
@@ -55,6 +59,9 @@ def _parse(argv):
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
+        missing = _MISSING.findall(str(error))
+        if missing:
+            error = f"expected {', '.join(map(_describe_missing, missing))}."
         _fail(f"{error} (--help shows the flags)")
 
 
@@ -71,13 +78,23 @@ def _help():
     )
 
 
-def _describe(flag):
+def _describe_missing(name):
+    text = _help_of(flags.FLAGS[name]).removesuffix(".")
+    return f"--{name}=<value> ({text}), which is not given"
+
+
+def _help_of(flag):
     # Absl adds a line of its own to flags that can be repeated.
-    text = flag.help.partition(";\n")[0]
+    return flag.help.partition(";\n")[0]
+
+
+def _describe(flag):
+    text = _help_of(flag)
     choices = getattr(flag.parser, "enum_values", None)
     if choices:
         text = f"{', '.join(choices)}. {text.partition(': ')[2]}"
-    if flag.default not in (None, [], False):
+    # A 0 is a default to show, though it equals False.
+    if flag.default is not False and flag.default not in (None, []):
         text += f" Default: {flag.default_as_str.strip(chr(39))}."
     name = f"  --{'[no]' * flag.boolean}{flag.name}: "
     return textwrap.fill(text, 80, initial_indent=name, subsequent_indent=_TAB)
@@ -90,6 +107,11 @@ def _explain_errors(main, argv):
         logging.set_verbosity(logging.WARNING)
     try:
         return main(argv)
+    except KeyboardInterrupt:
+        # Behind the line of a progress bar.
+        print("\ninterrupted.", file=sys.stderr)
+        # As a shell says it of a program that a signal has ended.
+        sys.exit(128 + signal.SIGINT)
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])

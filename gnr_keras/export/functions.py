@@ -131,8 +131,12 @@ def make_generate(learner):
         inside = (labels >= 0) & (labels < learner.num_classes)
         known = inside & tf.gather(seen, tf.where(inside, labels, 0))
         asserted = tf.debugging.Assert(
-            tf.reduce_all(known),
-            ["Expected labels of classes that were learned. Received:", labels],
+            (tf.size(labels) > 0) & tf.reduce_all(known),
+            [
+                "Expected one label or more, of classes that were learned. "
+                "Received:",
+                labels,
+            ],
             summarize=10,
         )
         with tf.control_dependencies([asserted]):

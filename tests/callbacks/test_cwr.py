@@ -475,6 +475,19 @@ def test_callback_that_is_given_twice_counts_once():
     np.testing.assert_array_equal(kernel_rows(model), kernel_rows(once))
 
 
+def test_state_of_before_the_first_training_forgets_all():
+    before = CWRConsolidation().state()
+    cwr, model = learn_two_classes()
+    cwr.restore(before)
+    assert not cwr.state()
+    with pytest.raises(RuntimeError, match="no consolidated rows"):
+        cwr.write_rows(model)
+    # As a new one: (5, 1) -> (2, -2), in which the old row has no share.
+    learn(cwr, model, [0], [[5, 1], [0, 0], [0, 0]])
+    expect(cwr, model, [[2, -2], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(cwr.past_counts, [1, 0, 0])
+
+
 def test_state_of_something_else_is_refused():
     with pytest.raises(
         ValueError, match=r"no \['past_counts', 'real_counts'\].*\['rows'\]"

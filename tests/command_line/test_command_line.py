@@ -4,6 +4,8 @@ import io
 import os
 import pathlib
 import re
+import shlex
+import signal
 import subprocess
 import sys
 import types
@@ -20,19 +22,29 @@ SCRIPTS = [
     *sorted(f"scripts/{path.name}" for path in (ROOT / "scripts").glob("*.py")),
     *(
         f"benchmarks/{n}.py"
-        for n in ("agreement", "precision", "run", "serving")
+        for n in ("agreement", "front", "precision", "run", "serving")
     ),
 ]
+# Flags that a script cannot do without.
+NEEDED = {
+    "scripts/continue.py": ("run_dir", "images", "output_dir"),
+    "scripts/draw_objects.py": ("objects",),
+    "scripts/export.py": ("run_dir",),
+    "scripts/pretrain.py": ("output",),
+    "scripts/tune.py": ("gin_file",),
+    "benchmarks/agreement.py": ("run_dir",),
+}
 # TensorFlow is loaded once; what a script defines ends with its process.
-HELP = """
-import os, runpy, sys
+EACH = """
+import os, runpy, shlex, sys
 import gnr_keras.gin_bindings
-for script in sys.argv[1:]:
+for command in sys.argv[1:]:
     sys.stdout.flush()
     process = os.fork()
     if not process:
-        sys.argv = [script, "--help"]
-        runpy.run_path(script, run_name="__main__")
+        sys.argv = shlex.split(command)
+        os.dup2(1, 2)
+        runpy.run_path(sys.argv[0], run_name="__main__")
     status = os.waitpid(process, 0)[1]
     print(f"=== {os.waitstatus_to_exitcode(status)}")
 """
@@ -56,17 +68,90 @@ def run(*command, cwd=ROOT):
     )
 
 
-def test_help_of_every_script_shows_examples_and_its_flags():
-    result = run("-c", HELP, *SCRIPTS)
+def run_each(commands, status, cwd=ROOT):
+    """Returns what each command prints, of those that end with `status`."""
+    result = run("-c", EACH, *commands, cwd=cwd)
     assert result.returncode == 0, result.stderr[-3000:]
-    *pages, rest = result.stdout.split("=== 0\n")
-    assert not rest and len(pages) == len(SCRIPTS)
-    for path, page in zip(SCRIPTS, pages, strict=True):
+    *texts, rest = result.stdout.split(f"=== {status}\n")
+    assert not rest and len(texts) == len(commands), result.stdout
+    return texts
+
+
+@pytest.fixture(scope="module")
+def help_pages():
+    pages = run_each([f"{script} --help" for script in SCRIPTS], status=0)
+    return dict(zip(SCRIPTS, pages, strict=True))
+
+
+def test_help_of_every_script_shows_examples_and_its_flags(help_pages):
+    for path, page in help_pages.items():
         about, _, flags = page.partition("\nFlags:\n")
         assert f"python {path}" in about
         assert flags.startswith("  --")
         # Nor those of absl or TensorFlow Datasets.
         assert "logtostderr" not in flags
+
+
+def test_help_shows_defaults_also_of_zero(help_pages):
+    page = help_pages["scripts/contact_sheet.py"]
+    assert "--seed: The seed of the data set. Default: 0." in page
+    assert "--image_size: The side of a frame, in pixels. Default: 64." in page
+    # Of a switch that is off, the name says enough.
+    for page in help_pages.values():
+        assert not re.search("Default: (None|False|false)", page)
+
+
+def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
+    scripts = [script for script in SCRIPTS if script != "scripts/report.py"]
+    commands = [
+        shlex.join(
+            [
+                str(ROOT / script),
+                *(f"--{flag}=1" for flag in NEEDED.get(script, ())),
+                "stray",
+            ]
+        )
+        for script in scripts
+    ]
+    texts = run_each(commands, status=1, cwd=tmp_path)
+    for script, text in zip(scripts, texts, strict=True):
+        assert "error: unknown arguments ['stray']" in text, script
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_flag_that_is_needed_is_asked_for(tmp_path):
+    commands = [shlex.quote(str(ROOT / script)) for script in NEEDED]
+    texts = run_each(commands, status=1, cwd=tmp_path)
+    for (script, names), text in zip(NEEDED.items(), texts, strict=True):
+        asked = re.findall(r"--(\w+)=<value> \(.+?\), which is not", text)
+        assert sorted(asked) == sorted(names), script
+        assert "(--help shows the flags)" in text
+        assert "None" not in text
+    assert texts[list(NEEDED).index("scripts/pretrain.py")].endswith(
+        "error: expected --output=<value> (File to write), which is not given. "
+        "(--help shows the flags)\n"
+    )
+
+
+def test_an_interrupted_script_says_so_in_one_line(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "scripts/pretrain.py", "--output=out"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As in a terminal: what runs in the background may ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    # Of the progress bar: it has begun to draw.
+    assert process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert text.endswith("\ninterrupted.\n")
+    assert "Traceback" not in text
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,8 @@ drawAll();
 // Not the window's resize event: a scroll bar that appears is none.
 let width = document.body.clientWidth;
 new ResizeObserver(() => {
-  if (document.body.clientWidth === width) return;
+  // Of a page that is hidden there is nothing to draw.
+  if ([0, width].includes(document.body.clientWidth)) return;
   width = document.body.clientWidth;
   drawAll();
 }).observe(document.body);

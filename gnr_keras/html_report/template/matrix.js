@@ -31,7 +31,8 @@ function heatLayout(width) {
   const left = named ? Math.min(width * 0.36, 12 + longest * 6.4) : 8;
   const right = named ? 40 : 8;
   const rowHeight = named ? 16 : Math.max(1, Math.min(4, 900 / count));
-  const cell = (width - left - right) / contents.experiences.length;
+  // A page may be narrower than the names.
+  const cell = Math.max(0, width - left - right) / contents.experiences.length;
   return { count, named, left, rowHeight, cell, top: 22, height: 22 + count * rowHeight + 6 };
 }
 
