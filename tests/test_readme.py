@@ -94,8 +94,13 @@ def blocks(language):
 
 
 def commands():
-    """The shell commands of all pages, one each, without their `$`."""
+    """The shell commands of all pages, one each, without their `$`.
+
+    The first that trains with a gin file does, for the others their plan has
+    to do: what they bind and what data they want is looked at there.
+    """
     found = {}
+    trained = set()
     for block in blocks("bash"):
         for line in block.values[0].replace("\\\n", " ").splitlines():
             for command in line.split("&&"):
@@ -103,8 +108,12 @@ def commands():
                 # What installs the package and runs these tests has run;
                 # test_speed.py and test_export.py run the benchmarks.
                 known = ("pip", "pytest", "python benchmarks/")
-                if command and not command.startswith(known):
-                    found[command] = pytest.param(command, id=command)
+                if not command or command.startswith(known):
+                    continue
+                gin_file = re.search(r"train\.py --gin_file=(\S+)", command)
+                plan = bool(gin_file and gin_file[1] in trained)
+                trained.add(gin_file and gin_file[1])
+                found[command] = pytest.param(command, plan, id=command)
     return list(found.values())
 
 
@@ -215,8 +224,8 @@ def shrink(script, arguments):
     return [*arguments, *SHRUNK[script], *bindings]
 
 
-@pytest.mark.parametrize("command", commands())
-def test_command_runs(command, tmp_path, photos, runs):
+@pytest.mark.parametrize("command, plan", commands())
+def test_command_runs(command, plan, tmp_path, photos, runs):
     program, *arguments = shlex.split(command)
     assert program == "python"
     script, *arguments = arguments
@@ -236,6 +245,8 @@ def test_command_runs(command, tmp_path, photos, runs):
     share_dir = tmp_path / "shared"
     if "--share_dir" in command:
         shrunk.append(f"--share_dir={share_dir}")
+    if plan:
+        shrunk.append("--dry_run")
     call = [script]
     if "imagenet1000" in command or "tfds:" in command:
         call = ["-c", test_benchmarks.MOCKED, script]
@@ -246,6 +257,9 @@ def test_command_runs(command, tmp_path, photos, runs):
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
+    if plan:
+        assert "estimated time" in result.stdout
+        return
     if "--list" in shrunk:
         names = {line.split()[0] for line in result.stdout.splitlines()}
         items = re.findall(r"--item=(\S+)", " ".join(shrunk))
