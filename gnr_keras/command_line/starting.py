@@ -1,6 +1,7 @@
 """Starts a command, and ends it in one line where the user has erred."""
 
 import functools
+import re
 import shlex
 import sys
 import textwrap
@@ -14,6 +15,8 @@ from gnr_keras import gin_bindings
 from gnr_keras.command_line import colours
 
 _TAB = 6 * " "
+# What absl says of a flag that is required and not given.
+_MISSING = re.compile(r"Flag --(\w+) must have a value other than None")
 
 
 def run(main, argv=None):
@@ -55,7 +58,11 @@ def _parse(argv):
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
-        _fail(f"{error} (--help shows the flags)")
+        message = str(error)
+        missing = _MISSING.findall(message)
+        if missing:
+            message = f"missing {', '.join(map(_describe_missing, missing))}."
+        _fail(f"{message} (--help shows the flags)")
 
 
 def _help():
@@ -71,9 +78,18 @@ def _help():
     )
 
 
-def _describe(flag):
+def _describe_missing(name):
+    text = _help_of(flags.FLAGS[name]).removesuffix(".")
+    return f"--{name}=<value> ({text})"
+
+
+def _help_of(flag):
     # Absl adds a line of its own to flags that can be repeated.
-    text = flag.help.partition(";\n")[0]
+    return flag.help.partition(";\n")[0]
+
+
+def _describe(flag):
+    text = _help_of(flag)
     choices = getattr(flag.parser, "enum_values", None)
     if choices:
         text = f"{', '.join(choices)}. {text.partition(': ')[2]}"

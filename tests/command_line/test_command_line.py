@@ -118,6 +118,20 @@ def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_every_flag_that_is_needed_is_asked_for(tmp_path):
+    commands = [shlex.quote(str(ROOT / script)) for script in NEEDED]
+    texts = run_each(commands, status=1, cwd=tmp_path)
+    for (script, names), text in zip(NEEDED.items(), texts, strict=True):
+        asked = re.findall(r"--(\w+)=<value> \(\w", text)
+        assert sorted(asked) == sorted(names), script
+        assert "(--help shows the flags)" in text
+        assert "None" not in text
+    assert texts[list(NEEDED).index("scripts/pretrain.py")].endswith(
+        "error: missing --output=<value> (File to write). "
+        "(--help shows the flags)\n"
+    )
+
+
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory):
     """The trainer as a module, far from the checkout."""
