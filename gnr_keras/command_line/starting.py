@@ -3,6 +3,7 @@
 import functools
 import re
 import shlex
+import signal
 import sys
 import textwrap
 import warnings
@@ -107,6 +108,11 @@ def _explain_errors(main, argv):
         logging.set_verbosity(logging.WARNING)
     try:
         return main(argv)
+    except KeyboardInterrupt:
+        # Behind the line of a progress bar.
+        print("\ninterrupted.", file=sys.stderr)
+        # As a shell says it of a program that a signal has ended.
+        sys.exit(128 + signal.SIGINT)
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])

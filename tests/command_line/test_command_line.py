@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import types
@@ -130,6 +131,27 @@ def test_every_flag_that_is_needed_is_asked_for(tmp_path):
         "error: missing --output=<value> (File to write). "
         "(--help shows the flags)\n"
     )
+
+
+def test_an_interrupted_script_says_so_in_one_line(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "scripts/pretrain.py", "--output=out"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As in a terminal: what runs in the background may ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    # Of the progress bar: it has begun to draw.
+    assert process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert text.endswith("\ninterrupted.\n")
+    assert "Traceback" not in text
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
