@@ -55,6 +55,7 @@ def learn(memory_size):
         model.fit(
             mix_batches(dataset, memory, batch_size=64, seed=first),
             epochs=10,
+            shuffle=False,
             verbose=0,
         )
         generator.update(x, y)

@@ -158,7 +158,8 @@ class NegativeReplayLoss(keras.losses.Loss):
     for x, y in experiences:
         loss.begin_experience(y)
         dataset = tf.data.Dataset.from_tensor_slices((x, y))
-        model.fit(mix_batches(dataset, memory, batch_size=32))
+        mixed = mix_batches(dataset, memory, batch_size=32)
+        model.fit(mixed, shuffle=False)
     model.evaluate(x_test, y_test)
     ```
 

@@ -18,6 +18,8 @@ def run(name):
         text=True,
     )
     assert result.returncode == 0, result.stderr[-3000:]
+    # What people copy is not complained of.
+    assert "Warning" not in result.stderr
     found = {}
     for line in result.stdout.splitlines():
         what, _, values = line.partition(": ")

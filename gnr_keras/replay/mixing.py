@@ -22,7 +22,8 @@ def mix_batches(
     current ones, so that nothing is traced anew in a later experience. An
     epoch shows each current pattern; in its last batch some come again. Those
     of the memory are dealt out like shuffled decks: none comes again before
-    all others have come.
+    all others have come. `model.fit(shuffle=False)` says that they are
+    shuffled already; Keras warns otherwise.
 
     `model.fit(class_weight=)` must not be used with these batches: Keras
     would take the two columns of `y` for one-hot classes, and weigh the wrong
@@ -52,7 +53,8 @@ def mix_batches(
 
     ```python
     dataset = tf.data.Dataset.from_tensor_slices((x, y))
-    model.fit(mix_batches(dataset, Memory(old_x, old_y), batch_size=32))
+    mixed = mix_batches(dataset, Memory(old_x, old_y), batch_size=32)
+    model.fit(mixed, shuffle=False)
     ```
 
     With classes of other weights:
@@ -60,7 +62,8 @@ def mix_batches(
     ```python
     weights = np.where(y == rare_class, 5.0, 1.0)
     dataset = tf.data.Dataset.from_tensor_slices((x, y, weights))
-    model.fit(mix_batches(dataset, Memory(old_x, old_y), batch_size=32))
+    mixed = mix_batches(dataset, Memory(old_x, old_y), batch_size=32)
+    model.fit(mixed, shuffle=False)
     ```
     """
     checks.check_whole("batch_size", batch_size)
