@@ -2,8 +2,9 @@
 
 A model with batch normalisation learns ten classes together, then ten more two
 at a time, with CWR consolidation. Its statistics follow the two classes at
-hand, and are wrong for all others. One call puts batch renormalisation in the
-place of it, which inherits what was learned.
+hand, and are wrong for all others. A model of one's own has the layer for batch
+renormalisation from the start; in one that is trained already, one call puts
+it in the place of batch normalisation, and it inherits what was learned.
 
     python examples/batch_renormalization.py
 """
@@ -14,6 +15,7 @@ import numpy as np
 import gnr_keras
 from gnr_keras.callbacks import BatchRenormalizationSchedule
 from gnr_keras.callbacks import CWRConsolidation
+from gnr_keras.layers import BatchRenormalization
 
 NUM_CLASSES = 20
 FIRST_CLASSES = 10
@@ -33,14 +35,14 @@ def fit(model, classes, callbacks):
     model.fit(x, y, epochs=5, callbacks=callbacks, verbose=0)
 
 
-def learn(renormalize):
+def learn(normalization, convert=False):
     """Returns the largest change by conversion, and the final accuracy."""
     keras.utils.set_random_seed(0)
     model = keras.Sequential(
         [
             keras.Input((20,)),
             keras.layers.Dense(100, use_bias=False),
-            keras.layers.BatchNormalization(),
+            normalization(),
             keras.layers.ReLU(),
             keras.layers.Dense(NUM_CLASSES, use_bias=False, name="predictions"),
         ]
@@ -52,9 +54,11 @@ def learn(renormalize):
     )
     test = draw_patterns(range(NUM_CLASSES), per_class=50, seed=99)
     callbacks = [CWRConsolidation(head="predictions")]
+    if normalization is BatchRenormalization:
+        callbacks.append(BatchRenormalizationSchedule())
     fit(model, range(FIRST_CLASSES), callbacks)
     change = 0.0
-    if renormalize:
+    if convert:
         before = model.predict(test[0], verbose=0)
         model = gnr_keras.with_batch_renormalization(model)
         change = np.abs(model.predict(test[0], verbose=0) - before).max()
@@ -64,9 +68,11 @@ def learn(renormalize):
     return change, model.evaluate(*test, verbose=0)[1]
 
 
-_, normalized = learn(renormalize=False)
-change, renormalized = learn(renormalize=True)
+_, normalized = learn(keras.layers.BatchNormalization)
+_, renormalized = learn(BatchRenormalization)
+change, converted = learn(keras.layers.BatchNormalization, convert=True)
 print(f"Accuracy on all {NUM_CLASSES} classes, the last 10 two at a time")
 print(f"with batch normalisation: {normalized:.1%}")
 print(f"with batch renormalisation: {renormalized:.1%}")
+print(f"with batch renormalisation after the first 10: {converted:.1%}")
 print(f"largest change of a logit by the conversion: {change:.0e}")

@@ -56,6 +56,8 @@ def check_batch_renormalization(found):
     (normalized,) = found["with batch normalisation"]
     (renormalized,) = found["with batch renormalisation"]
     assert renormalized > normalized + 8
+    (converted,) = found["with batch renormalisation after the first 10"]
+    assert converted > normalized + 8
 
 
 def check_generator(found):
