@@ -185,6 +185,14 @@ def _settings(results, learner):
             f"{name}.learning_rate_features": phase.learning_rate_features,
             f"{name}.learning_rate_head": phase.learning_rate_head,
         }
+    # What a run does not have is left out, as an empty cell of the table.
+    if strategy.replay.replay_per_batch is not None:
+        settings["replay_per_batch"] = strategy.replay.replay_per_batch
+    if strategy.consolidation is not None:
+        settings["align_norms"] = strategy.consolidation.align_norms
+    generator = getattr(strategy.replay, "generator", None)
+    if generator is not None:
+        settings["generator"] = type(generator).__name__
     return settings
 
 

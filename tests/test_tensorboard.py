@@ -187,6 +187,9 @@ def test_runs_are_compared_by_their_settings_and_ends(board):
         "following.epochs": 1,
         "following.learning_rate_features": 0.001,
         "following.learning_rate_head": 0.002,
+        "replay_per_batch": 4,
+        "align_norms": False,
+        "generator": "ConditionalVAE",
     }
     values = read(folder / "hparams")
     summary = history.summary()
@@ -194,6 +197,31 @@ def test_runs_are_compared_by_their_settings_and_ends(board):
         assert values[name][3] == pytest.approx(summary[name])
     text = read(folder)["operative_config"][3].item().decode()
     assert text == "    a = 1\n    b = 2"
+
+
+def test_settings_tell_variants_apart(board):
+    def settings(strategy):
+        learner = gnr_keras.Learner(
+            helpers.small_backbone(), "latent", 4, strategy
+        )
+        return tensorboard._settings({"run": "NR-GD", "seed": 7}, learner)
+
+    replay = gnr_keras.GeneratedReplay(
+        20,
+        generator=gnr_keras.ClassGaussian,
+        trainer=gnr_keras.GaussianTrainer,
+    )
+    aligned = functools.partial(
+        gnr_keras.callbacks.CWRConsolidation, align_norms=True
+    )
+    found = settings(
+        gnr_keras.strategies.ar1free(replay, consolidation=aligned)
+    )
+    assert found["generator"] == "ClassGaussian"
+    assert found["align_norms"] is True
+    assert "replay_per_batch" not in found
+    plain = settings(gnr_keras.strategies.er())
+    assert not {"generator", "align_norms"} & set(plain)
 
 
 def test_steps_go_on_where_classes_are_added(board):
