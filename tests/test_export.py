@@ -14,6 +14,7 @@ import tensorflow as tf
 import vae_helpers
 from ai_edge_litert.interpreter import Interpreter
 from test_strategies import make_learner
+from test_strategies import protect
 from test_train_script import ROOT
 from test_train_script import TINY
 
@@ -43,6 +44,14 @@ KINDS = {
         functools.partial(gnr_keras.ClassGaussian, rank=3),
         gnr_keras.GaussianTrainer,
     ),
+}
+# Those that the other tests do not export.
+OTHERS = {
+    "lwf": strategies.lwf,
+    "ar1": functools.partial(strategies.ar1, protect()),
+    "cumulative": strategies.cumulative,
+    "ncm": strategies.ncm,
+    "slda": functools.partial(strategies.slda, 0.5),
 }
 both_litert = pytest.mark.parametrize("precision", ["float32", "int8"])
 
@@ -161,7 +170,9 @@ def softmax_among_seen(learner, images):
     """By the classifier itself, and in double precision from there on."""
     logits = learner.model.predict(images.astype("float32"), verbose=0)
     odds = np.zeros(logits.shape)
-    odds[:, SEEN] = np.exp(logits[:, SEEN].astype(float))
+    logits = logits[:, SEEN].astype(float)
+    # Those of a closed form may be too large for powers of e.
+    odds[:, SEEN] = np.exp(logits - logits.max(axis=1, keepdims=True))
     return odds / odds.sum(axis=1, keepdims=True)
 
 
@@ -308,6 +319,23 @@ def test_images_that_cannot_be_are_refused(name, shape, saved):
         match=rf"one image or more.*longer side.*\[{received}\]",
     ):
         signature(images=tf.zeros(shape, images.dtype))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_strategy_is_exported(name, tmp_path):
+    learner = learn(OTHERS[name](), head_bias=name in ("ncm", "slda"))
+    assert learner.strategy.name == name
+    expected = softmax_among_seen(learner, IMAGES)
+    export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
+    model = tf.saved_model.load(str(tmp_path / "tensorflow"))
+    outputs = model.signatures["serve"](images=tf.constant(IMAGES))
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-5)
+    export.write_litert(learner, NAMES, tmp_path / "litert")
+    served = run_litert(tmp_path / "litert" / "model_float32.tflite", IMAGES)
+    np.testing.assert_allclose(served, expected, atol=1e-5)
+    # Of what was learned, not of a network at chance.
+    assert len(set(expected.argmax(axis=1))) > 1
+    np.testing.assert_array_equal(expected.argmax(1), learner.predict(IMAGES))
 
 
 def test_without_a_generator_there_is_nothing_to_generate(tmp_path):
