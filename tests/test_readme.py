@@ -301,19 +301,29 @@ def test_nothing_is_left_to_fill_in():
         assert "@@" not in text and "<!--" not in text, page
 
 
+def prose(page):
+    """What a page says outside of its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+
+
 def headings(page):
     """What links to parts of a page call them."""
-    lines = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    lines = re.findall(r"^#+ (.*)$", prose(page), re.M)
     plain = [re.sub(r"[^\w\- ]", "", line).lower() for line in lines]
     return {line.replace(" ", "-") for line in plain}
+
+
+def test_comments_in_code_are_no_headings(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A *page*\n\n```bash\n# a comment\n```\n\n## End\n")
+    assert headings(page) == {"a-page", "end"}
 
 
 def test_every_link_to_a_file_leads_somewhere():
     count = 0
     for page in ALL_PAGES:
         # In code, such a thing is a call.
-        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
-        for link in re.findall(r"\]\(([^)]+)\)", text):
+        for link in re.findall(r"\]\(([^)]+)\)", prose(page)):
             if link.startswith("http"):
                 continue
             file, _, part = link.partition("#")
