@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import test_gin_bindings
 import vae_helpers
 from ai_edge_litert.interpreter import Interpreter
 from test_strategies import make_learner
@@ -605,6 +606,50 @@ def test_the_script_exports_what_went_on_for_litert(finished, tmp_path):
     assert sizes["int8"] < 0.4 * sizes["float32"]
     lines = (tmp_path / "phone" / "labels.txt").read_text("utf-8").splitlines()
     assert lines == run.class_names
+
+
+def test_agreement_is_measured(finished, tmp_path):
+    """On noise, whose classes have the names of those of the run."""
+    run_dir, _, names = finished
+    test_gin_bindings.write_fruits360(tmp_path)
+    root = tmp_path / "fruits360_50x3"
+    (root / "meta.json").write_text(json.dumps({"classes": sorted({*names})}))
+    rng = np.random.default_rng(0)
+    for path in root.glob("s*/o*/*.jpg"):
+        image = rng.integers(0, 256, (10, 10, 3), "uint8")
+        path.write_bytes(tf.io.encode_jpeg(image).numpy())
+    result = subprocess.run(
+        [
+            sys.executable,
+            "benchmarks/agreement.py",
+            f"--run_dir={run_dir}",
+            f"--data_dir={tmp_path}",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    count, *lines = result.stdout.splitlines()
+    assert count == "50 pictures"
+    rows = [
+        re.fullmatch(
+            r"(\S.*?) +(?:[\d.]+ MB)? +as the learner ([\d.]+)%"
+            r" +accuracy ([\d.]+)%",
+            line,
+        ).groups()
+        for line in lines
+    ]
+    assert [name for name, _, _ in rows] == [
+        "learner",
+        "SavedModel",
+        "model_float32.tflite",
+        "model_int8.tflite",
+        "TensorFlow's quantisation",
+    ]
+    assert rows[0][1] == "100.0"
+    # Of 50, one or two may lie between two classes.
+    assert min(float(agreed) for _, agreed, _ in rows[1:3]) >= 96
 
 
 def test_sizes_and_latencies_are_measured():
