@@ -15,6 +15,7 @@ import test_gin_bindings
 import vae_helpers
 from ai_edge_litert.interpreter import Interpreter
 from test_strategies import make_learner
+from test_strategies import protect
 from test_train_script import ROOT
 from test_train_script import TINY
 
@@ -45,6 +46,7 @@ KINDS = {
         gnr_keras.GaussianTrainer,
     ),
 }
+<<<<<<< HEAD
 EACH_STRATEGY = [
     strategies.er,
     strategies.lwf,
@@ -54,6 +56,16 @@ EACH_STRATEGY = [
     strategies.ncm,
     strategies.slda,
 ]
+=======
+# Those that the other tests do not export.
+OTHERS = {
+    "lwf": strategies.lwf,
+    "ar1": functools.partial(strategies.ar1, protect()),
+    "cumulative": strategies.cumulative,
+    "ncm": strategies.ncm,
+    "slda": functools.partial(strategies.slda, 0.5),
+}
+>>>>>>> fix8
 both_litert = pytest.mark.parametrize("precision", ["float32", "int8"])
 
 
@@ -171,7 +183,9 @@ def softmax_among_seen(learner, images):
     """By the classifier itself, and in double precision from there on."""
     logits = learner.model.predict(images.astype("float32"), verbose=0)
     odds = np.zeros(logits.shape)
-    odds[:, SEEN] = np.exp(logits[:, SEEN].astype(float))
+    logits = logits[:, SEEN].astype(float)
+    # Those of a closed form may be too large for powers of e.
+    odds[:, SEEN] = np.exp(logits - logits.max(axis=1, keepdims=True))
     return odds / odds.sum(axis=1, keepdims=True)
 
 
@@ -320,12 +334,19 @@ def test_images_that_cannot_be_are_refused(name, shape, saved):
         signature(images=tf.zeros(shape, images.dtype))
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "make", EACH_STRATEGY, ids=[make.__name__ for make in EACH_STRATEGY]
 )
 def test_every_strategy_is_exported(make, tmp_path):
     closed = make in (strategies.ncm, strategies.slda)
     learner = learn(make(), head_bias=closed)
+=======
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_strategy_is_exported(name, tmp_path):
+    learner = learn(OTHERS[name](), head_bias=name in ("ncm", "slda"))
+    assert learner.strategy.name == name
+>>>>>>> fix8
     expected = softmax_among_seen(learner, IMAGES)
     export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
     model = tf.saved_model.load(str(tmp_path / "tensorflow"))

@@ -59,10 +59,11 @@ def _parse(argv):
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
-        missing = _MISSING.findall(str(error))
+        message = str(error)
+        missing = _MISSING.findall(message)
         if missing:
-            error = f"expected {', '.join(map(_describe_missing, missing))}."
-        _fail(f"{error} (--help shows the flags)")
+            message = f"missing {', '.join(map(_describe_missing, missing))}."
+        _fail(f"{message} (--help shows the flags)")
 
 
 def _help():
@@ -80,7 +81,7 @@ def _help():
 
 def _describe_missing(name):
     text = _help_of(flags.FLAGS[name]).removesuffix(".")
-    return f"--{name}=<value> ({text}), which is not given"
+    return f"--{name}=<value> ({text})"
 
 
 def _help_of(flag):
