@@ -46,17 +46,6 @@ KINDS = {
         gnr_keras.GaussianTrainer,
     ),
 }
-<<<<<<< HEAD
-EACH_STRATEGY = [
-    strategies.er,
-    strategies.lwf,
-    strategies.ar1,
-    strategies.ar1free,
-    strategies.cumulative,
-    strategies.ncm,
-    strategies.slda,
-]
-=======
 # Those that the other tests do not export.
 OTHERS = {
     "lwf": strategies.lwf,
@@ -65,7 +54,6 @@ OTHERS = {
     "ncm": strategies.ncm,
     "slda": functools.partial(strategies.slda, 0.5),
 }
->>>>>>> fix8
 both_litert = pytest.mark.parametrize("precision", ["float32", "int8"])
 
 
@@ -334,19 +322,10 @@ def test_images_that_cannot_be_are_refused(name, shape, saved):
         signature(images=tf.zeros(shape, images.dtype))
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(
-    "make", EACH_STRATEGY, ids=[make.__name__ for make in EACH_STRATEGY]
-)
-def test_every_strategy_is_exported(make, tmp_path):
-    closed = make in (strategies.ncm, strategies.slda)
-    learner = learn(make(), head_bias=closed)
-=======
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_strategy_is_exported(name, tmp_path):
     learner = learn(OTHERS[name](), head_bias=name in ("ncm", "slda"))
     assert learner.strategy.name == name
->>>>>>> fix8
     expected = softmax_among_seen(learner, IMAGES)
     export.write_saved_model(learner, NAMES, tmp_path / "tensorflow")
     model = tf.saved_model.load(str(tmp_path / "tensorflow"))
