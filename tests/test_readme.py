@@ -110,8 +110,14 @@ def commands():
                 known = ("pip", "pytest", "python benchmarks/")
                 if not command or command.startswith(known):
                     continue
+                if command in found:
+                    continue
                 gin_file = re.search(r"train\.py --gin_file=(\S+)", command)
-                plan = bool(gin_file and gin_file[1] in trained)
+                plan = (
+                    bool(gin_file and gin_file[1] in trained)
+                    # A dry run fetches nothing.
+                    and "tfds:" not in command
+                )
                 trained.add(gin_file and gin_file[1])
                 found[command] = pytest.param(command, plan, id=command)
     return list(found.values())
