@@ -60,7 +60,7 @@ def _command(plan):
 
     Where the data lie is left out: the page may be read elsewhere.
     """
-    command = ["python", "scripts/tune.py", f"--gin_file={plan.tuned_file}"]
+    command = ["python", "scripts/tune.py", f"--gin_file={plan.gin_file}"]
     command.append(f"--output_dir={_OUTPUT_DIR.value}")
     return f"{shlex.join(command)} --data_dir=<folder>"
 

@@ -10,8 +10,8 @@ class Entry:
     Attributes:
         benchmark: name of the benchmark.
         run: name of the run.
-        variant: name of a variant, whose gin file is read after the
-            benchmark's (see `running.find_variant`), or `None`.
+        variant: name of a gin file in gin/variants/ that is read after the
+            benchmark's, or `None`.
         replay_percent: share of replay in the batch where it is not that of
             the benchmark.
         rate_factor: what the learning rates of the later experiences are

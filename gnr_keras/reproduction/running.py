@@ -88,9 +88,7 @@ class Cells:
             self._resolve(gin_files, self._bindings, entry.run),
         )
         if entry.variant is not None:
-            variant = find_variant(
-                self._gin_dir, benchmark.gin_file, entry.variant
-            )
+            variant = f"variants/{entry.variant}.gin"
             cell = self._change(cell, entry.variant, gin_files=(variant,))
         if entry.replay_percent is not None:
             replay = changes.replay_share(cell.config, entry.replay_percent)
@@ -191,22 +189,6 @@ class Cells:
 
     def _paths(self, gin_files):
         return [str(self._gin_dir / name) for name in gin_files]
-
-
-def find_variant(gin_dir, gin_file, variant):
-    """Returns the gin file of a variant, below the folder of gin files.
-
-    Args:
-        gin_dir: that folder.
-        gin_file: what the variant changes; it may have a file of its own,
-            such as one with rates that were tuned with the variant.
-        variant: name of the variant.
-    """
-    stem = pathlib.Path(gin_file).stem
-    own = f"variants/{stem}_{variant}.gin"
-    if (pathlib.Path(gin_dir) / own).exists():
-        return own
-    return f"variants/{variant}.gin"
 
 
 def reproduce(

@@ -52,8 +52,6 @@ class Plan:
         overrides: bindings that override the file in all tries.
         runs: names of the runs.
         configurations: the `Configuration`s, which each run is tried with.
-        variant: name of a variant that has a file of its own for `gin_file`,
-            or `None`; then that one is tuned.
     """
 
     gin_file: str
@@ -61,12 +59,11 @@ class Plan:
     overrides: tuple[str, ...]
     runs: tuple[str, ...]
     configurations: tuple[Configuration, ...]
-    variant: str | None = None
 
     def __post_init__(self):
         if self.seed in REPORTED_SEEDS:
             raise ValueError(
-                f"The plan of {self.tuned_file} has seed {self.seed}, and "
+                f"The plan of {self.gin_file} has seed {self.seed}, and "
                 f"results are reported on the seeds {REPORTED_SEEDS}. Choose "
                 "another, such as 100, so that nothing reported was tuned on."
             )
@@ -75,27 +72,14 @@ class Plan:
         comparison.check_each_once("configuration", names)
         if len(names) > MOST_CONFIGURATIONS:
             raise ValueError(
-                f"The plan of {self.tuned_file} has {len(names)} "
+                f"The plan of {self.gin_file} has {len(names)} "
                 f"configurations; expected at most {MOST_CONFIGURATIONS}. "
                 "Leave some out."
             )
 
     @property
     def name(self):
-        return pathlib.Path(self.tuned_file).stem
-
-    @property
-    def tuned_file(self):
-        """The file that gets the rates."""
-        if self.variant is None:
-            return self.gin_file
-        stem = pathlib.Path(self.gin_file).stem
-        return f"variants/{stem}_{self.variant}.gin"
-
-    @property
-    def gin_files(self):
-        """What is run, one file over the other."""
-        return tuple(dict.fromkeys((self.gin_file, self.tuned_file)))
+        return pathlib.Path(self.gin_file).stem
 
 
 def _rates(features, head):
@@ -144,7 +128,7 @@ _FOUR = ("none", "PR-OD", "PR-GD", "NR-GD")
 _SIX = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
 
 PLANS = {
-    f"{plan.name}.gin": plan
+    plan.gin_file: plan
     for plan in (
         Plan("fruits360_nc.gin", 100, _FRUITS360, _SIX, _NC),
         Plan("fruits360_nc_single.gin", 100, _FRUITS360, _SIX, _ONE_CLASS),
@@ -153,14 +137,6 @@ PLANS = {
         Plan("fruits360_nc_er.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("fruits360_nc_lwf.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("tiny_imagenet_nc.gin", 100, _TINY_IMAGENET, _FOUR, _SCRATCH),
-        Plan(
-            "tiny_imagenet_nc.gin",
-            100,
-            _TINY_IMAGENET,
-            _FOUR,
-            _SCRATCH,
-            variant="aligned",
-        ),
     )
 }
 
@@ -235,7 +211,7 @@ class Trials:
     def check_data(self, cell, progress=None):
         """Raises an error where the data of a cell are not at hand."""
         comparison.check_data(
-            self._paths(),
+            [str(self._gin_dir / self.plan.gin_file)],
             cell.overrides,
             self._gin_dir,
             cell.run,
@@ -262,22 +238,19 @@ class Trials:
     def _find(self, configuration, run):
         overrides = (*self.plan.overrides, *configuration.bindings_of(run))
         config = comparison.resolve_config(
-            self._paths(),
+            [str(self._gin_dir / self.plan.gin_file)],
             overrides,
             self._gin_dir,
             run,
         )
         return running.Cell(
             f"{self.plan.name}/{configuration.name}",
-            self.plan.gin_files,
+            (self.plan.gin_file,),
             overrides,
             run,
             self.plan.seed,
             config,
         )
-
-    def _paths(self):
-        return [str(self._gin_dir / name) for name in self.plan.gin_files]
 
     def _check_same_number(self):
         expected = len(self.plan.configurations)
@@ -288,7 +261,7 @@ class Trials:
         if set(numbers.values()) != {expected}:
             raise ValueError(
                 f"Expected {expected} different configurations for each run "
-                f"of {self.plan.tuned_file}. Received: {numbers}. Bind what "
+                f"of {self.plan.gin_file}. Received: {numbers}. Bind what "
                 "every run reads, with the scope {following} where it is the "
                 "phase of the later experiences, and nothing twice."
             )
@@ -327,7 +300,7 @@ def tune(trials, runs=None, progress_factory=None, announce=None, jobs=1):
     for run in runs:
         if run not in known:
             raise ValueError(
-                f"The plan of {trials.plan.tuned_file} has no run {run!r}; "
+                f"The plan of {trials.plan.gin_file} has no run {run!r}; "
                 f"expected some of {', '.join(known)}."
             )
     # Of every run: the page will show them all.
@@ -383,7 +356,7 @@ def _format_page(trials, command):
             choices.append([run, names[best], _quote(bindings)])
     return "\n\n".join(
         (
-            f"# Tuning of {plan.tuned_file}",
+            f"# Tuning of {plan.gin_file}",
             "Final accuracy in percent on the validation part, a row for each "
             f"run, its best in bold. All with {_quote(plan.overrides)} and "
             f"seed {plan.seed}, on which nothing is reported.",

@@ -212,21 +212,6 @@ def test_variant_is_a_file_after_the_benchmarks(tmp_path, calls):
     assert cell.config.startswith("# core50_nc.gin\n# aligned.gin\n")
 
 
-def test_variant_may_have_a_file_for_the_benchmark(tmp_path):
-    """On the real files: Tiny-ImageNet has rates tuned with aligned norms."""
-    cells = running.Cells(benchmarks.PHOTOGRAPHS, GIN, tmp_path)
-    aligned = cells.find(Entry("imagenet1000_nc", "NR-GD", "aligned"), 0)
-    assert aligned.folder == "tiny_imagenet_nc_aligned"
-    assert aligned.gin_files == (
-        "tiny_imagenet_nc.gin",
-        "variants/tiny_imagenet_nc_aligned.gin",
-    )
-    assert "CWRConsolidation.align_norms = True\n" in aligned.config
-    others = cells.find(Entry("core50_nc", "NR-GD", "aligned"), 0)
-    assert others.gin_files == ("fruits360_nc.gin", "variants/aligned.gin")
-    gin.clear_config()
-
-
 def test_variant_that_the_file_is_is_its_plain_cell(tmp_path):
     """On the real files: embedded ones align, the paper's AR1 has SI."""
     embedded = running.Cells(benchmarks.EMBEDDED, GIN, tmp_path)

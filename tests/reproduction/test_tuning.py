@@ -304,7 +304,6 @@ TRIES = {
     "fruits360_nc_er.gin": 3,
     "fruits360_nc_lwf.gin": 3,
     "tiny_imagenet_nc.gin": 3,
-    "tiny_imagenet_nc_aligned.gin": 3,
 }
 
 
@@ -319,28 +318,6 @@ def test_every_plan_fits_its_file(gin_file, tmp_path):
         for cell in cells:
             assert f"\n{data}.validation = True\n" in cell.config
             assert "\nExperiment.evaluate_every = 1000\n" in cell.config
-            aligns = "CWRConsolidation.align_norms = True\n" in cell.config
-            assert aligns == ("aligned" in gin_file)
-
-
-def test_variant_is_tuned_over_its_file(tmp_path, calls):
-    plan = dataclasses.replace(
-        PLAN, gin_file="tiny_imagenet_nc.gin", variant="aligned", overrides=()
-    )
-    trials = tuning.Trials(plan, GIN, tmp_path)
-    tuning.tune(trials)
-    page = tuning.write_page(trials, "x")
-    assert page.startswith(
-        "# Tuning of variants/tiny_imagenet_nc_aligned.gin\n"
-    )
-    assert (tmp_path / "tiny_imagenet_nc_aligned.md").read_text() == page
-    folder = tmp_path / "tiny_imagenet_nc_aligned/high/NR-GD/seed_100"
-    config = (folder / "config.gin").read_text()
-    assert config.startswith(
-        "# tiny_imagenet_nc.gin\n# tiny_imagenet_nc_aligned.gin\n"
-    )
-    # That of the try, and not that of the file.
-    assert "NR_GD_following/Phase.learning_rate_head = 0.5\n" in config
 
 
 def test_file_without_a_plan_is_named():
