@@ -296,8 +296,9 @@ def test_backbone_of_the_user_is_not_touched():
 def test_default_is_generative_negative_replay_with_renormalisation():
     learner = Learner(helpers.small_backbone(), "latent", num_classes=4)
     assert isinstance(learner.replay, GeneratedReplay)
-    assert type(learner.replay.generator) is ConditionalVAE
+    assert type(learner.replay.generator) is CenteredVAE
     assert learner.strategy.consolidation.replay_sign == "negative"
+    assert learner.strategy.consolidation.align_norms
     kinds = [type(layer).__name__ for layer in learner.model.layers]
     assert kinds.count("BatchRenormalization") == 2
     plain = Learner(
