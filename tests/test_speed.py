@@ -110,6 +110,7 @@ def test_time_of_the_last_experiences_is_compared_with_early_ones():
     assert flatness.time_ratio([5.0] * 4 + [1.0] * 4 + [2.0] * 4, 4) == 2.0
 
 
+@pytest.mark.long
 def test_every_way_to_compute_the_front_is_measured():
     result = subprocess.run(
         [
@@ -133,6 +134,7 @@ def test_every_way_to_compute_the_front_is_measured():
     assert all(float(row[-1]) < 0.05 for row in rows)
 
 
+@pytest.mark.long
 def test_every_precision_is_measured():
     result = subprocess.run(
         [
