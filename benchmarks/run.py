@@ -29,7 +29,7 @@ from benchmarks import sizes
 from benchmarks import startup
 from gnr_keras.command_line import starting
 
-_QUICK = flags.DEFINE_bool("quick", False, "A minute's version.")
+_QUICK = flags.DEFINE_bool("quick", False, "A short version, of some minutes.")
 _TINY = flags.DEFINE_bool("tiny", False, "Only to see that all of it runs.")
 _JSON = flags.DEFINE_string("json", None, "File for the figures.")
 _MARKDOWN = flags.DEFINE_bool("markdown", False, "Print a table of markdown.")
