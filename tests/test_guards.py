@@ -272,3 +272,12 @@ def test_what_has_diverged_is_not_saved_midway(spoiled, tmp_path, stream):
         with contextlib.suppress(guards.NotFiniteError):
             learner.fit(first, on_steps=look)
     assert bool(list(tmp_path.glob("*_part_*.npz"))) is not spoiled
+
+
+def test_weights_whose_sum_overflows_are_no_fault():
+    """Each of them is finite, if only just; beside infinity they are not."""
+    variable = keras.Variable(np.full(3, 3e38, "float32"))
+    guards.check_variables([variable], "The head", "")
+    variable.assign([3e38, np.inf, -np.inf])
+    with pytest.raises(guards.NotFiniteError, match="2 of 3 numbers"):
+        guards.check_variables([variable], "The head", "")
