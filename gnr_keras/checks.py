@@ -5,6 +5,9 @@ import numbers
 
 import numpy as np
 
+# Patterns at a time that are looked at.
+_SLICE = 64
+
 
 def check_whole(name, value, least=1):
     """Raises `ValueError` unless a value is a whole number.
@@ -40,6 +43,35 @@ def check_number(name, value, least=0.0, most=math.inf):
         )
         raise ValueError(
             f"`{name}` must be a finite number {bounds}. Received: {value!r}."
+        )
+
+
+def check_range(x, output_activation, low, high):
+    """Raises `ValueError` for patterns that a generator cannot give.
+
+    Args:
+        x: array of patterns; it may be a file that is mapped into memory.
+        output_activation: name of the activation that its patterns come from.
+        low: the smallest number of a pattern then.
+        high: the largest.
+    """
+    if not len(x):
+        return
+    # Half precision, which processors compare slowly, is made wider.
+    wide = np.result_type(x, np.float32)
+    slices = (x[i : i + _SLICE] for i in range(0, len(x), _SLICE))
+    extremes = [
+        (part.min(), part.max())
+        for part in (np.asarray(part, wide) for part in slices)
+    ]
+    # Numbers that are none stay so, and lie in no range.
+    lowest, highest = np.min(extremes), np.max(extremes)
+    if not (low <= lowest and highest <= high):
+        raise ValueError(
+            f"With output_activation={output_activation!r} the generator's "
+            f"patterns lie in [{low}, {high}], but those that it should learn "
+            f"lie in [{lowest}, {highest}]. Choose an activation that fits "
+            'the latent layer, or "linear".'
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import keras
 import numpy as np
 
+from gnr_keras import checks
 from gnr_keras import types
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class ClassGaussian:
     It keeps mean and variance of each unit over all real patterns of a class.
     They are exact, whatever the order and the number of the experiences, and
     nothing that was generated enters them: it cannot degrade. In return it
-    needs memory for two patterns a class, in single precision.
+    needs memory for two patterns a class, in single precision, and for two
+    more of each class that was generated.
 
     Units are independent with `rank=0`. With more, all classes share the
     correlations of their units: those of the `rank` leading principal
@@ -105,6 +107,9 @@ class ClassGaussian:
         units = math.prod(self.data_shape)
         self._scatter = np.zeros(units)
         self._directions = np.zeros((0, units))
+        # What comes of them, until they change.
+        self._before_activation: dict[int, tuple] = {}
+        self._noise_weights: tuple[np.ndarray, np.ndarray] | None = None
 
     def update(self, latents: np.ndarray, labels: np.ndarray) -> None:
         """Takes real patterns into the statistics.
@@ -116,7 +121,8 @@ class ClassGaussian:
         """
         labels = np.asarray(labels)
         self._check_patterns(latents, labels)
-        self.check_range(latents)
+        checks.check_range(latents, self.output_activation, *self.bounds)
+        self._noise_weights = None
         for start in range(0, len(labels), _SLICE):
             part = slice(start, start + _SLICE)
             patterns = np.asarray(latents[part], np.float64)
@@ -147,12 +153,16 @@ class ClassGaussian:
                 f"{unseen.tolist()}, of which there was no pattern. Call "
                 "`update`, or fit an experience, with some first."
             )
-        shared, own = self.noise_weights()
+        if self._noise_weights is None:
+            self._noise_weights = self.noise_weights()
+        shared, own = self._noise_weights
         low, high = self.bounds
         patterns = np.empty((len(labels), *self.data_shape), np.float16)
         for label in classes:
             rng = np.random.default_rng([seed, label])
-            mean, deviation = self.before_activation(label)
+            if label not in self._before_activation:
+                self._before_activation[label] = self.before_activation(label)
+            mean, deviation = self._before_activation[label]
             positions = np.flatnonzero(labels == label)
             for start in range(0, len(positions), _SLICE):
                 chosen = positions[start : start + _SLICE]
@@ -207,17 +217,6 @@ class ClassGaussian:
             np.where(changed, factor, deviation).astype(np.float32),
         )
 
-    def check_range(self, x: np.ndarray) -> None:
-        """Raises `ValueError` for patterns that no Gaussian here can give."""
-        low, high = self.bounds
-        if len(x) and not (low <= x.min() and x.max() <= high):
-            raise ValueError(
-                f"With output_activation={self.output_activation!r} the "
-                f"generator's patterns lie in [{low}, {high}], but those that "
-                f"it should learn lie in [{x.min()}, {x.max()}]. Choose an "
-                'activation that fits the latent layer, or "linear".'
-            )
-
     def grown(self, num_classes: int) -> ClassGaussian:
         """Returns a generator of more classes that knows what this one does.
 
@@ -231,6 +230,7 @@ class ClassGaussian:
             )
         generator = copy.copy(self)
         generator.num_classes = num_classes
+        generator._before_activation = dict(self._before_activation)
         for name in ("counts", "means", "variances"):
             old = getattr(self, name)
             new = np.zeros((num_classes, *old.shape[1:]), old.dtype)
@@ -246,6 +246,8 @@ class ClassGaussian:
         """Goes on from what `state` returned."""
         for name in _STATISTICS:
             setattr(self, name, np.array(state[name]))
+        self._before_activation = {}
+        self._noise_weights = None
 
     def _merge(self, label, patterns):
         """Joins patterns of a class to its statistics (Chan et al.).
@@ -261,6 +263,7 @@ class ClassGaussian:
             [patterns - mean, shift[None] * math.sqrt(count * added / total)]
         )
         growth = np.square(rows).sum(axis=0)
+        self._before_activation.pop(label, None)
         self.counts[label] = total
         self.means[label] += shift * (added / total)
         self.variances[label] = (

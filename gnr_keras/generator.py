@@ -142,13 +142,7 @@ class ConditionalVAE(keras.Model):
         """
         activation = self._settings["output_activation"]
         low, high = _RANGES.get(activation, (-np.inf, np.inf))
-        if len(x) and not (low <= x.min() and x.max() <= high):
-            raise ValueError(
-                f"With output_activation={activation!r} the generator's "
-                f"patterns lie in [{low}, {high}], but those that it should "
-                f"learn lie in [{x.min()}, {x.max()}]. Choose an activation "
-                'that fits the latent layer, or "linear".'
-            )
+        checks.check_range(x, activation, low, high)
 
     def encode(
         self, x: tf.Tensor, labels: tf.Tensor

@@ -298,6 +298,26 @@ def test_generate_is_a_function_of_labels_and_seed(rank):
     )
 
 
+@pytest.mark.parametrize("rank", [0, 3])
+def test_what_was_generated_does_not_outlast_what_it_came_of(rank):
+    latents, labels = rectified()
+    grown = learned(latents[:300], labels[:300], rank=rank)
+    grown.generate([0, 1, 2], 5)
+    grown = grown.grown(NUM_CLASSES + 1)
+    grown.update(latents[300:], labels[300:])
+    at_once = ClassGaussian(SHAPE, NUM_CLASSES + 1, rank=rank)
+    at_once.restore(grown.state())
+    np.testing.assert_array_equal(
+        grown.generate([0, 1, 2], 6), at_once.generate([0, 1, 2], 6)
+    )
+
+    other = learned(*rectified(seed=1), num_classes=NUM_CLASSES + 1, rank=rank)
+    grown.restore(other.state())
+    np.testing.assert_array_equal(
+        grown.generate([0, 1, 2], 6), other.generate([0, 1, 2], 6)
+    )
+
+
 def test_no_labels_give_no_patterns():
     generator = ClassGaussian(SHAPE, NUM_CLASSES)
     assert generator.generate([], seed=0).shape == (0, *SHAPE)
