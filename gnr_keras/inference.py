@@ -243,6 +243,17 @@ class Inference:
             self._fill(latents, data)
         return latents
 
+    def join(self, parts):
+        """Returns latents one after the other, as one array."""
+        shape = (sum(map(len, parts)), *parts[0].shape[1:])
+        with self._timed("front"):
+            joined = self._store.empty(shape, np.float16)
+            done = 0
+            for part in parts:
+                joined[done : done + len(part)] = part
+                done += len(part)
+        return joined
+
     def _fill(self, latents, data):
         # Activations that are joined to a convolution make numbers of NaN.
         guards.check_variables(

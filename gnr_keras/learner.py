@@ -138,7 +138,9 @@ class Learner(inference.Predictor):
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._distribution = tf.distribute.get_strategy()
+        # Of a strategy that keeps data: experiences, and latents of them.
         self._kept: list[source_lib.Source] = []
+        self._kept_latents: list[np.ndarray] = []
         self._midway: types.State = {}
         self._course = midway.Course()
         if batch_renormalization:
@@ -238,14 +240,18 @@ class Learner(inference.Predictor):
         self._course = midway.Course(new, saved, before, on_steps)
         try:
             if self.strategy.keep_data:
-                data = source_lib.join([*self._kept, new])
+                self._kept.append(new)
+                data = source_lib.join(self._kept)
             self._learn(data, callbacks, generator_callbacks)
+        except BaseException:
+            # What is given again is not to be there twice.
+            del self._kept[self.experiences_learned :]
+            del self._kept_latents[self.experiences_learned :]
+            raise
         finally:
             self._course = midway.Course()
         self.seen[np.unique(data.labels)] = True
         self.experiences_learned += 1
-        if self.strategy.keep_data:
-            self._kept.append(new)
 
     def _learn(self, data, callbacks, generator_callbacks):
         """X_k, Y_k are `data`, and M_k is `memory`."""
@@ -357,6 +363,7 @@ class Learner(inference.Predictor):
         self._midway = under_way
         if self.strategy.keep_data:
             self._kept = [self._check_data(experience) for experience in past]
+            self._kept_latents = []
 
     def replay_accuracy(self) -> float | None:
         """Tests the learner on what it would replay next.
@@ -440,7 +447,7 @@ class Learner(inference.Predictor):
             if not self.replay.memory_size:
                 return None
             return self._inference.latents(data)
-        latents = self._inference.latents(data)
+        latents = self._latents(data)
 
         def train_on_latents():
             self.trainer.fit_latents(
@@ -457,6 +464,14 @@ class Learner(inference.Predictor):
         with self._timed("classifier"):
             self._train_or_take_over(train_on_latents)
         return latents
+
+    def _latents(self, data):
+        """Runs the front over what it was not run over before."""
+        if not self.strategy.keep_data:
+            return self._inference.latents(data)
+        for experience in self._kept[len(self._kept_latents) :]:
+            self._kept_latents.append(self._inference.latents(experience))
+        return self._inference.join(self._kept_latents)
 
     def _train_or_take_over(self, train):
         """Trains, unless that was over when the state was saved."""

@@ -215,9 +215,8 @@ def test_latents_computed_once_equal_latents_computed_each_epoch():
     np.testing.assert_allclose(cached, each_epoch, atol=2e-3)
 
 
-def test_front_runs_once_per_image():
-    stream = helpers.blob_stream()
-    learner = make_learner()
+def count_images_of_front(learner):
+    """Returns a list of the sizes of the batches that go through it."""
     counted = []
     extract = learner._inference._extract
 
@@ -226,6 +225,13 @@ def test_front_runs_once_per_image():
         return extract(images)
 
     learner._inference._extract = counting
+    return counted
+
+
+def test_front_runs_once_per_image():
+    stream = helpers.blob_stream()
+    learner = make_learner()
+    counted = count_images_of_front(learner)
     learner.fit(stream[0])
     assert counted == []  # Nothing replays what the first one saw.
     learner.fit(stream[1])
@@ -233,6 +239,35 @@ def test_front_runs_once_per_image():
     learner.fit(stream[2])
     learner.evaluate(stream.test)
     assert sum(counted) == len(stream[1]) + len(stream.test) + len(stream[2])
+
+
+def test_front_runs_once_per_image_of_data_that_are_kept():
+    stream = helpers.blob_stream()
+    learner = make_learner(strategy=strategies.cumulative(train_front=False))
+    counted = count_images_of_front(learner)
+    for experience in stream:
+        learner.fit(experience)
+    assert sum(counted) == sum(map(len, stream))
+
+
+def test_an_experience_that_was_broken_off_is_kept_once():
+    stream = helpers.blob_stream()
+    whole, broken = (
+        make_learner(strategy=strategies.cumulative(train_front=False))
+        for _ in range(2)
+    )
+
+    class Tear(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            raise InterruptedError
+
+    for learner in (whole, broken):
+        learner.fit(stream[0])
+    with pytest.raises(InterruptedError):
+        broken.fit(stream[1], callbacks=[Tear()])
+    for learner in (whole, broken):
+        learner.fit(stream[1])
+    assert broken.trainer.steps_done == whole.trainer.steps_done
 
 
 def test_no_function_is_traced_again_in_later_experiences():
