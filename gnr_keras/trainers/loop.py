@@ -230,9 +230,16 @@ def gather(values, memory_values, current, replay):
     Returns:
         An array of shape `(steps, batch, ...)`, of the type of `values`.
     """
-    return np.concatenate(
-        [values[current], memory_values[replay]], axis=1, dtype=values.dtype
-    )
+    steps, own = current.shape
+    shape = (steps, own + replay.shape[1], *values.shape[1:])
+    gathered = np.empty(shape, values.dtype)
+    memory_values = np.asarray(memory_values, values.dtype)
+    # Straight to where they belong, which "raise" would not do: latents are
+    # large, and copied once.
+    for batch, chosen, replayed in zip(gathered, current, replay, strict=True):
+        np.take(values, chosen, axis=0, out=batch[:own], mode="clip")
+        np.take(memory_values, replayed, axis=0, out=batch[own:], mode="clip")
+    return gathered
 
 
 def number(variable):
