@@ -181,6 +181,7 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
 # A run that reads the variant, and whether its strategy is the variant's.
 VARIANTS = {
     "aligned": ("NR-GD", lambda s: s.consolidation.align_norms),
+    "balanced": ("PR-OD", lambda s: s.replay.rule == "balanced"),
     "gaussian": ("NR-GD", lambda s: has_generator(s, ClassGaussian)),
     "naive": ("none", lambda s: not s.consolidation and not s.train_front),
     "ncm": ("none", lambda s: type(s.statistics) is statistics.ClassMeans),

@@ -25,7 +25,10 @@ def test_items_have_no_summary_by_default():
 def test_rates_state_the_best_factor_and_what_others_cost():
     final = {
         None: {0.316: 0.3, 0.577: 0.5, 1: 0.6, 1.732: 0.55, 3.16: 0.1},
-        "aligned": {0.316: 0.5, 0.577: 0.6, 1: 0.61, 1.732: 0.62, 3.16: 0.55},
+        "aligned": {
+            **{0.1: 0.3, 0.183: 0.4},
+            **{0.316: 0.5, 0.577: 0.6, 1: 0.61, 1.732: 0.62, 3.16: 0.55},
+        },
     }
     made_up = {
         entry: [
@@ -43,17 +46,39 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         "best factor": "1",
         "best accuracy": "60.00",
         "loss over a threefold range around 1": "10.00",
+        "loss over a threefold range around the best": "10.00",
         "loss over a tenfold range around 1": "50.00",
-        "threefold: at most half of the first row's": "-",
+        "threefold range around 1: at most half of the first row's": "-",
+        "threefold range around the best: at most half of the first row's": "-",
+        "tenfold range around 1: at most half of the first row's": "-",
     }
     assert list(aligned.values())[1:] == [
         "NR-GD, aligned",
         "1.732",
         "62.00",
         "2.00",
+        "7.00",
         "12.00",
         "holds",
+        "does not hold",
+        "holds",
     ]
+
+
+def test_a_best_factor_at_the_end_of_its_range_leaves_the_loss_open():
+    made_up = {
+        entry: [results("NR-GD", 0, (0, 0.6 - 0.1 * entry.rate_factor))]
+        for entry in items.ITEMS["rates"].entries
+    }
+    for row in summarize("rates", made_up):
+        assert row["loss over a threefold range around the best"] == "-"
+        assert (
+            row[
+                "threefold range around the best: at most half of the first "
+                "row's"
+            ]
+            == "-"
+        )
 
 
 def test_rates_say_where_alignment_does_not_halve_the_loss():
@@ -65,8 +90,8 @@ def test_rates_say_where_alignment_does_not_halve_the_loss():
         made_up[entry] = [results("NR-GD", 0, (0, final))]
     plain, aligned = summarize("rates", made_up)[:2]
     assert aligned["loss over a threefold range around 1"] == "6.00"
-    assert list(plain.values())[-1] == "-"
-    assert list(aligned.values())[-1] == "does not hold"
+    assert list(plain.values())[-3:] == ["-", "-", "-"]
+    assert list(aligned.values())[-3:] == ["does not hold"] * 3
 
 
 def test_of_rates_that_were_not_run_no_loss_is_stated():
@@ -76,13 +101,14 @@ def test_of_rates_that_were_not_run_no_loss_is_stated():
     _, plain, aligned, *_ = summaries.make_summary(
         item.restricted_to(some), benchmarks.PAPER, made_up
     )
-    assert plain[-3:] == ["0.00", "-", "-"]
-    assert aligned[-3:] == ["0.00", "-", "holds"]
+    # All are the same, so the first is the best, and has none below it.
+    assert plain[-6:] == ["0.00", "-", "-", "-", "-", "-"]
+    assert aligned[-6:] == ["0.00", "-", "-", "holds", "-", "-"]
     alone = [entry for entry in some if entry.rate_factor == 1]
     _, plain, aligned, *_ = summaries.make_summary(
         item.restricted_to(alone), benchmarks.PAPER, made_up
     )
-    assert plain[-3:] == aligned[-3:] == ["-", "-", "-"]
+    assert plain[-6:] == aligned[-6:] == ["-"] * 6
 
 
 def claims(**final):
