@@ -49,7 +49,7 @@ class Size:
 FULL = Size(
     image_size=128,
     alpha=1.0,
-    images=810,  # 18 whole batches
+    images=768,  # the last batch is filled up
     epochs=4,
     batch_size=128,
     replay_per_batch=83,
@@ -60,7 +60,7 @@ FULL = Size(
     settled=20,
     window=50,
     classes=(10, 100, 1000),
-    patterns=(256, 512, 1024),
+    patterns=(270, 540, 1080),  # whole batches
     quickstart=True,
 )
 QUICK = dataclasses.replace(
@@ -71,7 +71,7 @@ QUICK = dataclasses.replace(
     experiences=120,
     window=30,
     classes=(10, 1000),
-    patterns=(64, 128, 256),
+    patterns=(45, 90, 180),
     quickstart=False,
 )
 # Only to see that everything runs: its figures say nothing.
