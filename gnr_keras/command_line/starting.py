@@ -1,6 +1,8 @@
 """Starts a command, and ends it in one line where the user has erred."""
 
+import contextlib
 import functools
+import os
 import re
 import shlex
 import signal
@@ -28,7 +30,8 @@ def run(main, argv=None):
         argv: the command line. Default: that of the process.
     """
     main = functools.partial(_explain_errors, main)
-    app.run(main, argv, flags_parser=_parse)
+    with _as_long_as_it_is_read():
+        app.run(main, argv, flags_parser=_parse)
 
 
 def command_line():
@@ -51,10 +54,28 @@ def check_no_arguments(argv, hint=""):
         raise ValueError(f"unknown arguments {argv[1:]}{hint}.")
 
 
+@contextlib.contextmanager
+def _as_long_as_it_is_read():
+    """Ends in silence where what reads the output, such as `head`, has gone."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError as error:
+        # Python writes what is left of the output once more, and complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error.__context__, SystemExit):
+            raise error.__context__ from None
+        # As a shell says it of a program that a signal has ended.
+        sys.exit(128 + signal.SIGPIPE)
+
+
 def _parse(argv):
     # Absl's own would show flags of all modules first, and end as an error.
     if {"-h", "--help", "--helpshort"} & set(argv[1:]):
-        print(_help())
+        with contextlib.suppress(BrokenPipeError):
+            print(_help(), flush=True)
         sys.exit(0)
     try:
         return flags.FLAGS(argv)
@@ -106,6 +127,7 @@ def _explain_errors(main, argv):
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if not flags.FLAGS["verbosity"].present:
         logging.set_verbosity(logging.WARNING)
+        logging.get_absl_logger().addFilter(_is_wanted)
     try:
         return main(argv)
     except KeyboardInterrupt:
@@ -113,10 +135,18 @@ def _explain_errors(main, argv):
         print("\ninterrupted.", file=sys.stderr)
         # As a shell says it of a program that a signal has ended.
         sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.debug("The error came from here:", exc_info=True)
         notes = getattr(error, "__notes__", [])
         _fail(" ".join([gin_bindings.explain(error), *notes]))
+
+
+def _is_wanted(record):
+    # TensorFlow Datasets says so of each set that is not at hand, before the
+    # error that says it.
+    return not record.getMessage().startswith("Variant folder")
 
 
 def _fail(message):

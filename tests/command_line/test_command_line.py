@@ -50,6 +50,13 @@ for command in sys.argv[1:]:
 """
 
 
+# Their output goes where nobody reads; what they complain of, to the report.
+EACH_UNREAD = EACH.replace(
+    "os.dup2(1, 2)",
+    "r, w = os.pipe(); os.close(r); os.dup2(1, 2); os.dup2(w, 1)",
+)
+
+
 def run(*command, cwd=ROOT):
     # As a user's: what is quiet is so by the command itself.
     environment = {
@@ -68,9 +75,9 @@ def run(*command, cwd=ROOT):
     )
 
 
-def run_each(commands, status, cwd=ROOT):
+def run_each(commands, status, cwd=ROOT, program=EACH):
     """Returns what each command prints, of those that end with `status`."""
-    result = run("-c", EACH, *commands, cwd=cwd)
+    result = run("-c", program, *commands, cwd=cwd)
     assert result.returncode == 0, result.stderr[-3000:]
     *texts, rest = result.stdout.split(f"=== {status}\n")
     assert not rest and len(texts) == len(commands), result.stdout
@@ -99,6 +106,25 @@ def test_help_shows_defaults_also_of_zero(help_pages):
     # Of a switch that is off, the name says enough.
     for page in help_pages.values():
         assert not re.search("Default: (None|False|false)", page)
+
+
+def test_help_that_nobody_reads_to_its_end_is_no_error():
+    commands = ["scripts/train.py --help", "scripts/report.py -h"]
+    assert not any(run_each(commands, status=0, program=EACH_UNREAD))
+
+
+@pytest.mark.parametrize(
+    # Written at once, and when all is done.
+    ("unbuffered", "status"),
+    [("1", 141), ("", 0)],
+)
+def test_a_command_ends_quietly_where_nobody_reads(
+    monkeypatch, unbuffered, status
+):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    commands = ["scripts/reproduce.py --list"]
+    (text,) = run_each(commands, status, program=EACH_UNREAD)
+    assert not re.search("Errno|Broken|Traceback", text)
 
 
 def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
@@ -203,6 +229,16 @@ def test_a_dry_run_writes_nothing_and_is_quiet(plan):
     folder, result = plan
     assert not list(folder.iterdir())
     assert result.stderr == ""
+
+
+def test_a_set_that_is_not_at_hand_is_one_line(tmp_path):
+    result = run(
+        *("scripts/train.py", "--gin_file=imagenet1000_nc.gin", "--dry_run"),
+        f"--data_dir={tmp_path}",
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: imagenet2012 in ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_verbosity_shows_where_an_error_came_from():
