@@ -188,8 +188,8 @@ def test_mixed_batches_keep_labels_with_their_patterns(
         batches.plan_epoch(current, size - share, steps, rng),
         batches.plan_epoch(memory, share, steps, rng),
     )
-    x = loop.gather(latents, replayed, *chosen)[..., 0].astype(int)
-    y = loop.gather(labels, replay_labels, *chosen)
+    x = loop.gather(latents, replayed, *chosen).numpy()[..., 0].astype(int)
+    y = loop.gather(labels, replay_labels, *chosen).numpy()
     assert x.shape == y.shape == (steps, size)
     assert (x[:, : size - share] >= 0).all()
     assert (x[:, size - share :] < 0).all()

@@ -221,15 +221,13 @@ class ClassifierTrainer(compiled.CompiledSteps):
             len(memory), replay_per_batch, steps * phase.epochs, rng
         )
         replayed = np.split(replayed, phase.epochs)
-        pairs: list = [(latents, memory.latents), (labels, memory.labels)]
-        pairs.append(
-            [
-                self._responses(
-                    self._above, self._slices(x), len(x), past_classes
-                )
-                for x in (latents, memory.latents)
-            ]
-        )
+        own = loop.as_stepped(latents, labels)
+        old = loop.as_stepped(memory.latents, memory.labels)
+        responses = [
+            self._responses(self._above, self._slices(x), len(x), past_classes)
+            for x, _ in (own, old)
+        ]
+        pairs = [*zip(own, old, strict=True), responses]
 
         def epoch_runner(epoch):
             self._set_rates(phase, epoch)
@@ -240,7 +238,7 @@ class ClassifierTrainer(compiled.CompiledSteps):
             def run(start, stop):
                 chosen = current[start:stop], replayed[epoch][start:stop]
                 return self._run_latents(
-                    *(loop.gather(own, old, *chosen) for own, old in pairs),
+                    *(loop.gather(*pair, *chosen) for pair in pairs),
                     current_per_batch,
                     class_sets,
                 )

@@ -133,6 +133,8 @@ class GeneratorTrainer(loop.Trainer):
         )
         current_per_batch = self.batch_size - replay_per_batch
         steps = -(-len(labels) // current_per_batch)
+        own = loop.as_stepped(latents, labels)
+        old = loop.as_stepped(memory.latents, memory.labels)
         if self.schedule:
             factor = self.schedule(self.trainings)
             self._optimizer.learning_rate = self._learning_rate * factor
@@ -149,8 +151,10 @@ class GeneratorTrainer(loop.Trainer):
             def run(start, stop):
                 chosen = current[start:stop], replay[start:stop]
                 return self._run(
-                    loop.gather(latents, memory.latents, *chosen),
-                    loop.gather(labels, memory.labels, *chosen),
+                    *(
+                        loop.gather(*pair, *chosen)
+                        for pair in zip(own, old, strict=True)
+                    ),
                     (noise_seed + [0, start]).astype(np.int32),
                 )
 

@@ -1,6 +1,7 @@
 """What both training loops share."""
 
 import json
+import math
 
 import keras
 import numpy as np
@@ -11,6 +12,9 @@ from gnr_keras import guards
 from gnr_keras import profiling
 from gnr_keras import states
 from gnr_keras import types
+
+# Bytes; where a tensor has to start.
+_ALIGNMENT = 64
 
 
 class Trainer:
@@ -223,23 +227,40 @@ def gather(values, memory_values, current, replay):
 
     Args:
         values: an array over the patterns of the experience.
-        memory_values: the same for the replayed patterns.
+        memory_values: the same for the replayed patterns, of its type.
         current: positions in `values`, of shape `(steps, patterns)`.
         replay: positions in `memory_values`, likewise.
 
     Returns:
-        An array of shape `(steps, batch, ...)`, of the type of `values`.
+        A tensor of shape `(steps, batch, ...)`, of the type of `values`.
     """
     steps, own = current.shape
     shape = (steps, own + replay.shape[1], *values.shape[1:])
-    gathered = np.empty(shape, values.dtype)
-    memory_values = np.asarray(memory_values, values.dtype)
+    gathered = _aligned(shape, values.dtype)
     # Straight to where they belong, which "raise" would not do: latents are
     # large, and copied once.
     for batch, chosen, replayed in zip(gathered, current, replay, strict=True):
         np.take(values, chosen, axis=0, out=batch[:own], mode="clip")
         np.take(memory_values, replayed, axis=0, out=batch[own:], mode="clip")
-    return gathered
+    if not gathered.size:
+        return tf.constant(gathered)
+    return tf.experimental.dlpack.from_dlpack(gathered.__dlpack__())
+
+
+def as_stepped(latents, labels):
+    """Returns arrays of the types that the steps take, copied if need be."""
+    return (
+        np.ascontiguousarray(latents, np.float16),
+        np.ascontiguousarray(labels, np.int32),
+    )
+
+
+def _aligned(shape, dtype):
+    """Returns an array of which TensorFlow makes a tensor without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def number(variable):
