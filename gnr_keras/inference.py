@@ -119,7 +119,7 @@ class Predictor:
         return self._inference.predict(halved, self.predicted_classes())
 
     def forget_latents(self) -> None:
-        """Drops the latents of the test set; they are computed anew."""
+        """Drops the latents that are kept; they are computed anew."""
         self._inference.forget()
 
     @property
@@ -230,11 +230,16 @@ class Inference:
         """Takes latents from a `SharedStart`, and leaves them there."""
         self._shared = shared
 
-    def latents(self, data):
-        """Returns the latents of a `Source`, in half precision."""
+    def latents(self, data, share=True):
+        """Returns the latents of a `Source`, in half precision.
+
+        Args:
+            data: a `Source`.
+            share: whether others may want them too.
+        """
         shape = (len(data), *self._front.output_shape[1:])
         with self._timed("front"):
-            shared = self._shared
+            shared = self._shared if share else None
             if shared and shared.can_hold(data.fingerprint, shape):
                 return shared.latents(
                     data.fingerprint, shape, lambda x: self._fill(x, data)
@@ -307,7 +312,9 @@ class Inference:
         parts = range(_PART, len(data), _PART)
         return np.concatenate(
             [
-                self.predict(self.latents(data.subset(part)), allowed)
+                self.predict(
+                    self.latents(data.subset(part), share=False), allowed
+                )
                 for part in np.split(np.arange(len(data)), parts)
             ]
         )

@@ -465,6 +465,10 @@ class Learner(inference.Predictor):
             self._train_or_take_over(train_on_latents)
         return latents
 
+    def forget_latents(self) -> None:
+        super().forget_latents()
+        self._kept_latents.clear()
+
     def _latents(self, data):
         """Runs the front over what it was not run over before."""
         if not self.strategy.keep_data:

@@ -250,6 +250,17 @@ def test_front_runs_once_per_image_of_data_that_are_kept():
     assert sum(counted) == sum(map(len, stream))
 
 
+def test_latents_of_kept_data_are_forgotten_with_the_others():
+    stream = helpers.blob_stream()
+    learner = make_learner(strategy=strategies.cumulative(train_front=False))
+    learner.fit(stream[0])
+    learner.fit(stream[1])
+    counted = count_images_of_front(learner)
+    learner.forget_latents()
+    learner.fit(stream[2])
+    assert sum(counted) == sum(map(len, stream))
+
+
 def test_an_experience_that_was_broken_off_is_kept_once():
     stream = helpers.blob_stream()
     whole, broken = (

@@ -131,6 +131,15 @@ def test_another_kind_of_first_experience_is_not_the_same(name, tmp_path):
     assert learn(STRATEGIES[name](), tmp_path, 1)[1] == 1
 
 
+def test_images_that_no_learner_can_know_again_leave_nothing(tmp_path):
+    learner, _ = learn(STRATEGIES["NR-OD"](), tmp_path)
+    images, labels, _ = helpers.blobs(per_class=8, seed=1)
+    before = set(tmp_path.rglob("*"))
+    learner.predict(images)
+    learner.evaluate((images, labels))
+    assert set(tmp_path.rglob("*")) == before
+
+
 def test_a_full_disk_has_no_room_for_latents(tmp_path, monkeypatch):
     alone, _ = learn(STRATEGIES["NR-OD"]())
     used = {"free": 100}
