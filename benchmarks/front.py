@@ -33,10 +33,18 @@ from benchmarks import raw
 from gnr_keras import folding
 from gnr_keras.command_line import starting
 
-_BATCH = flags.DEFINE_integer("batch_size", 32, "Images in a batch.")
-_SIZE = flags.DEFINE_integer("image_size", 128, "Pixels of an image's side.")
-_ALPHA = flags.DEFINE_float("alpha", 1.0, "Width of MobileNetV1.")
-_REPEATS = flags.DEFINE_integer("repeats", 20, "The best of so many counts.")
+_BATCH = flags.DEFINE_integer(
+    "batch_size", 32, "Images in a batch.", lower_bound=1
+)
+_SIZE = flags.DEFINE_integer(
+    "image_size", 128, "Pixels of an image's side.", lower_bound=32
+)
+_ALPHA = flags.DEFINE_float(
+    "alpha", 1.0, "Width of MobileNetV1.", lower_bound=1 / 32
+)
+_REPEATS = flags.DEFINE_integer(
+    "repeats", 20, "The best of so many counts.", lower_bound=1
+)
 _LAYER = flags.DEFINE_string("latent_layer", "conv5_4/dw", "Where to split.")
 _WEIGHTS = flags.DEFINE_string("weights", None, "File of weights, or none.")
 

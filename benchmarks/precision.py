@@ -35,11 +35,21 @@ from gnr_keras import folding
 from gnr_keras import precision
 from gnr_keras.command_line import starting
 
-_BATCH = flags.DEFINE_integer("batch_size", 128, "Patterns in a batch.")
-_SIZE = flags.DEFINE_integer("image_size", 128, "Pixels of an image's side.")
-_ALPHA = flags.DEFINE_float("alpha", 1.0, "Width of MobileNetV1.")
-_REPEATS = flags.DEFINE_integer("repeats", 20, "The best of so many counts.")
-_LAYERS = flags.DEFINE_integer("layers", None, "Only so many, to try it out.")
+_BATCH = flags.DEFINE_integer(
+    "batch_size", 128, "Patterns in a batch.", lower_bound=1
+)
+_SIZE = flags.DEFINE_integer(
+    "image_size", 128, "Pixels of an image's side.", lower_bound=32
+)
+_ALPHA = flags.DEFINE_float(
+    "alpha", 1.0, "Width of MobileNetV1.", lower_bound=1 / 32
+)
+_REPEATS = flags.DEFINE_integer(
+    "repeats", 20, "The best of so many counts.", lower_bound=1
+)
+_LAYERS = flags.DEFINE_integer(
+    "layers", None, "Only so many, to try it out.", lower_bound=0
+)
 _WAYS = ("float32", "alone", "cast")
 _PRECISIONS = ("float32", "bfloat16_products", "mixed_bfloat16")
 

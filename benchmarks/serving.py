@@ -27,7 +27,9 @@ from benchmarks import sizes
 from gnr_keras.command_line import starting
 
 _TINY = flags.DEFINE_bool("tiny", False, "Only to see that all of it runs.")
-_CALLS = flags.DEFINE_integer("calls", 200, "Calls that the median is of.")
+_CALLS = flags.DEFINE_integer(
+    "calls", 200, "Calls that the median is of.", lower_bound=1
+)
 _CLASSES = 50
 _BATCHES = (1, 32)
 

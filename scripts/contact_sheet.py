@@ -12,8 +12,10 @@ from gnr_keras.datasets import drawing
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("output", "embedded_objects.png", "The picture to write.")
-flags.DEFINE_integer("image_size", 64, "The side of a frame, in pixels.")
-flags.DEFINE_integer("seed", 0, "The seed of the data set.")
+flags.DEFINE_integer(
+    "image_size", 64, "The side of a frame, in pixels.", lower_bound=8
+)
+flags.DEFINE_integer("seed", 0, "The seed of the data set.", lower_bound=0)
 
 _SESSIONS = (1, 7)
 _STRIP_OBJECT, _STRIP_SESSION, _STRIP_FRAMES = 45, 5, 10

@@ -20,12 +20,24 @@ from gnr_keras.command_line import starting
 from gnr_keras.datasets import drawing
 
 _OUTPUT = flags.DEFINE_string("output", None, "File to write.", required=True)
-_ALPHA = flags.DEFINE_float("alpha", 0.25, "Width of MobileNetV1.")
-_IMAGE_SIZE = flags.DEFINE_integer("image_size", 64, "In pixels.")
-_DRAWS = flags.DEFINE_integer("draws", 20, "Draws of 50 objects each.")
-_FIRST_SEED = flags.DEFINE_integer("first_seed", 1000, "Seed of draw one.")
-_FRAMES = flags.DEFINE_integer("frames", 4, "Frames of each session.")
-_EPOCHS = flags.DEFINE_integer("epochs", 12, "Passes over all frames.")
+_ALPHA = flags.DEFINE_float(
+    "alpha", 0.25, "Width of MobileNetV1.", lower_bound=1 / 32
+)
+_IMAGE_SIZE = flags.DEFINE_integer(
+    "image_size", 64, "In pixels.", lower_bound=32
+)
+_DRAWS = flags.DEFINE_integer(
+    "draws", 20, "Draws of 50 objects each.", lower_bound=1
+)
+_FIRST_SEED = flags.DEFINE_integer(
+    "first_seed", 1000, "Seed of draw one.", lower_bound=0
+)
+_FRAMES = flags.DEFINE_integer(
+    "frames", 4, "Frames of each session.", lower_bound=1
+)
+_EPOCHS = flags.DEFINE_integer(
+    "epochs", 12, "Passes over all frames.", lower_bound=1
+)
 _BATCH_SIZE = 128
 
 

@@ -6,8 +6,10 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import test_benchmarks
@@ -98,19 +100,58 @@ def test_both_exports_know_their_classes(followed):
     assert labels[1] == [*labels[0], "bottle_4", "bottle_5"]
 
 
-def test_an_object_that_there_is_not_is_refused(tmp_path):
-    result = subprocess.run(
+def draw(folder, *arguments):
+    return subprocess.run(
         [
             sys.executable,
             "scripts/draw_objects.py",
-            f"--output={tmp_path}/out",
-            "--objects=1,51",
+            f"--output={folder}",
+            *arguments,
         ],
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
+
+
+def test_an_object_that_there_is_not_is_refused(tmp_path):
+    result = draw(tmp_path / "out", "--objects=1,51")
     assert result.returncode == 1
     assert "from 1 to 50 as --objects. Received: '51'" in result.stderr
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_others_stays_as_it_is(tmp_path):
+    (tmp_path / "own.png").write_bytes(b"")
+    result = draw(tmp_path, "--objects=1")
+    assert result.returncode == 1
+    assert f"error: {tmp_path} is there already" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["own.png"]
+
+
+def test_drawing_that_is_interrupted_leaves_nothing(tmp_path):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "scripts/draw_objects.py",
+            f"--output={tmp_path}/out",
+            "--objects=1",
+            "--frames=10000",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As in a terminal: what runs in the background may ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    limit = time.monotonic() + 60
+    while not list(tmp_path.rglob("session_*")):
+        assert process.poll() is None and time.monotonic() < limit
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert text.endswith("\ninterrupted.\n")
+    assert not list(tmp_path.iterdir())

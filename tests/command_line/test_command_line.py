@@ -127,6 +127,34 @@ def test_a_command_ends_quietly_where_nobody_reads(
     assert not re.search("Errno|Broken|Traceback", text)
 
 
+def numbers_of(page):
+    """Names of the flags that a page of help shows with a number."""
+    for flag in page.partition("\nFlags:\n")[2].split("\n  --"):
+        text = " ".join(flag.partition("\n\n")[0].split())
+        if re.search(r"Default: [\d.]+\.$", text):
+            yield text.removeprefix("--").partition(":")[0]
+
+
+def test_a_number_below_its_bound_is_one_line(help_pages, tmp_path):
+    # Those are looked at where they are used, as the library's arguments are.
+    others = ("scripts/train.py", "scripts/continue.py")
+    flags = [
+        (script, flag)
+        for script, page in help_pages.items()
+        if script not in others
+        for flag in numbers_of(page)
+    ]
+    assert {("benchmarks/serving.py", "calls"), ("scripts/tune.py", "jobs")} < {
+        *flags
+    }
+    commands = [f"{ROOT / script} --{flag}=-1" for script, flag in flags]
+    texts = run_each(commands, status=1, cwd=tmp_path)
+    for (_, flag), text in zip(flags, texts, strict=True):
+        assert text.startswith(f"error: flag --{flag}=-1: ")
+        assert text.count("\n") == 1
+    assert len(flags) > 15
+
+
 def test_every_script_that_takes_no_arguments_refuses_them(tmp_path):
     scripts = [script for script in SCRIPTS if script != "scripts/report.py"]
     commands = [
