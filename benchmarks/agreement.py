@@ -27,7 +27,9 @@ from gnr_keras import export
 from gnr_keras.command_line import starting
 
 _RUN_DIR = flags.DEFINE_string("run_dir", None, "A run.", required=True)
-_DATA_DIR = flags.DEFINE_string("data_dir", None, "Holds fruits360_50x3.")
+_DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder that holds fruits360_50x3. Default: that of TFDS."
+)
 _BATCH = 200
 
 
