@@ -24,6 +24,21 @@ _LOST = (
 )
 
 
+def check(name):
+    """Raises `ValueError` for what `build` refuses, and connects to nobody.
+
+    Args:
+        name: see `build`.
+    """
+    if name not in STRATEGIES:
+        raise ValueError(
+            f"Expected one of {', '.join(STRATEGIES)} as strategy. Received: "
+            f"{name!r}."
+        )
+    if name == "multi_worker":
+        _read_task()
+
+
 def build(name):
     """Returns the `tf.distribute` strategy of a name.
 
@@ -37,15 +52,10 @@ def build(name):
     Raises:
         ValueError: for another name, or a `TF_CONFIG` that names no workers.
     """
-    if name not in STRATEGIES:
-        raise ValueError(
-            f"Expected one of {', '.join(STRATEGIES)} as strategy. Received: "
-            f"{name!r}."
-        )
+    check(name)
     if name == "mirrored":
         return tf.distribute.MirroredStrategy()
     if name == "multi_worker":
-        _read_task()
         try:
             return tf.distribute.MultiWorkerMirroredStrategy()
         except tf.errors.OpError as error:

@@ -127,6 +127,17 @@ def table(rows):
     )
 
 
+WORKERS = (
+    '{"cluster": {"worker": ["a:1", "b:1"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+
+
+def plan_for_workers(door, config, *arguments):
+    door.monkeypatch.setenv("TF_CONFIG", config)
+    door.train("--dry_run", "--strategy=multi_worker", *arguments)
+
+
 FLAGS = [
     (
         "unknown flag",
@@ -187,6 +198,36 @@ FLAGS = [
         "latents shared in a file",
         lambda door: door.train(f"--share_dir={door.write('x', '')}"),
         "Name a folder that can be written to as --share_dir",
+    ),
+    (
+        "a plan of a profile of one step",
+        lambda door: door.train("--dry_run", "--profile=2"),
+        "such as 50,80. Received: '2'",
+    ),
+    (
+        "a plan of a profile that ends before it begins",
+        lambda door: door.train("--dry_run", "--profile=5,3"),
+        "must not be before the first. Received: 5 and 3",
+    ),
+    (
+        "a plan with negative seconds",
+        lambda door: door.train("--dry_run", "--checkpoint_within_seconds=-1"),
+        "`within_seconds` must be a finite number of at least 0",
+    ),
+    (
+        "a plan of workers that nobody names",
+        lambda door: plan_for_workers(door, ""),
+        "TF_CONFIG must name all workers",
+    ),
+    (
+        "a plan of workers that share latents",
+        lambda door: plan_for_workers(door, WORKERS, "--share_dir=shared"),
+        "would wait for each other at --share_dir. Leave it away",
+    ),
+    (
+        "a plan of workers without a folder",
+        lambda door: plan_for_workers(door, WORKERS, "--output_dir="),
+        "Several workers need one --output_dir",
     ),
 ]
 

@@ -176,13 +176,17 @@ def test_core50_without_lists_says_that_the_order_is_ours(tmp_path):
     assert results["class_names"][:6] == NAMES
 
 
-def test_a_seed_that_is_no_run_is_told_before_training(core50_dir, tmp_path):
+@pytest.mark.parametrize("flags", [(), ("--dry_run",)], ids=["run", "plan"])
+def test_a_seed_that_is_no_run_is_told_before_training(
+    core50_dir, tmp_path, flags
+):
     code, _, stderr = run_script(
         tmp_path / "out",
         "gin/core50_nc.gin",
         SMALL_CORE50,
         f"--data_dir={core50_dir}",
         "--seeds=0,10",
+        *flags,
     )
     assert code != 0
     assert "holds no run10" in stderr.splitlines()[-1]

@@ -24,6 +24,11 @@ def describe_runs(gin_files, overrides, gin_dir, names, seeds, data_dir):
     """
     total = 0.0
     with dry.run():
+        gin_bindings.configure(gin_files, overrides, gin_dir, names)
+        # A seed may be none of a protocol's runs.
+        with gin_bindings.run_scope(names[0]):
+            for seed in seeds[1:]:
+                gin_bindings.build_experiment().build_stream(seed, data_dir)
         for name in names:
             gin_bindings.configure(gin_files, overrides, gin_dir, [name])
             with gin_bindings.run_scope(name):

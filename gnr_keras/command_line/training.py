@@ -36,6 +36,7 @@ def main(argv):
     starting.check_no_arguments(argv, "; lists take commas")
     if flags.DETERMINISTIC.value:
         tf.config.experimental.enable_op_determinism()
+    _check_flags()
     if flags.DRY_RUN.value:
         return _plan()
     stem = pathlib.Path((flags.GIN_FILE.value or ["run"])[0]).stem
@@ -43,7 +44,7 @@ def main(argv):
     output_dir = flags.OUTPUT_DIR.value or f"runs/{stem}_{now:%Y%m%d-%H%M%S}"
     interrupted = interruption.Interruption(_announce)
     try:
-        strategy = _build_strategy()
+        strategy = distribution.build(flags.STRATEGY.value)
         all_results = _compare(strategy, output_dir, interrupted)
     except KeyboardInterrupt:
         again = _command_to_go_on(output_dir)
@@ -59,6 +60,25 @@ def main(argv):
     print(f"Curves: {output_dir}/accuracy.png; figures: summary.csv beside it.")
     if flags.TENSORBOARD.value:
         print(f"To look at all of it: tensorboard --logdir={output_dir}")
+
+
+def _check_flags():
+    """Refuses what a run would, whatever it is to learn."""
+    # What is built here has done nothing yet.
+    _profile("")
+    _build_checkpoints("")
+    distribution.check(flags.STRATEGY.value)
+    if flags.STRATEGY.value != "multi_worker":
+        return
+    if not flags.OUTPUT_DIR.value:
+        raise ValueError(
+            "Several workers need one --output_dir, the same for all of them."
+        )
+    if flags.SHARE_DIR.value:
+        raise ValueError(
+            "Workers learn together, and would wait for each other at "
+            "--share_dir. Leave it away."
+        )
 
 
 def _plan():
@@ -96,13 +116,18 @@ def _compare(strategy, output_dir, interrupted):
             functools.partial(_build_progress, own_output_dir),
             share_dir,
             flags.RESUME.value,
-            functools.partial(
-                checkpoint.Checkpoints,
-                seconds=flags.CHECKPOINT_SECONDS.value,
-                within_seconds=flags.WITHIN_SECONDS.value,
-            ),
+            _build_checkpoints,
             interrupted,
         )
+
+
+def _build_checkpoints(folder, texts=None):
+    return checkpoint.Checkpoints(
+        folder,
+        flags.CHECKPOINT_SECONDS.value,
+        flags.WITHIN_SECONDS.value,
+        texts,
+    )
 
 
 @contextlib.contextmanager
@@ -140,22 +165,6 @@ def _profile(output_dir):
     return profiling.Profile(
         pathlib.Path(output_dir) / "profile", *map(int, steps)
     )
-
-
-def _build_strategy():
-    strategy = distribution.build(flags.STRATEGY.value)
-    if flags.STRATEGY.value != "multi_worker":
-        return strategy
-    if not flags.OUTPUT_DIR.value:
-        raise ValueError(
-            "Several workers need one --output_dir, the same for all of them."
-        )
-    if flags.SHARE_DIR.value:
-        raise ValueError(
-            "Workers learn together, and would wait for each other at "
-            "--share_dir. Leave it away."
-        )
-    return strategy
 
 
 def _command_to_go_on(output_dir):
