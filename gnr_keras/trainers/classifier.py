@@ -221,13 +221,20 @@ class ClassifierTrainer(compiled.CompiledSteps):
             len(memory), replay_per_batch, steps * phase.epochs, rng
         )
         replayed = np.split(replayed, phase.epochs)
-        own = loop.as_stepped(latents, labels)
-        old = loop.as_stepped(memory.latents, memory.labels)
-        responses = [
-            self._responses(self._above, self._slices(x), len(x), past_classes)
-            for x, _ in (own, old)
-        ]
-        pairs = [*zip(own, old, strict=True), responses]
+        stepped = (
+            loop.as_stepped(latents, labels),
+            loop.as_stepped(memory.latents, memory.labels),
+        )
+        own, old = (
+            (
+                x,
+                y,
+                self._responses(
+                    self._above, self._slices(x), len(x), past_classes
+                ),
+            )
+            for x, y in stepped
+        )
 
         def epoch_runner(epoch):
             self._set_rates(phase, epoch)
@@ -238,7 +245,10 @@ class ClassifierTrainer(compiled.CompiledSteps):
             def run(start, stop):
                 chosen = current[start:stop], replayed[epoch][start:stop]
                 return self._run_latents(
-                    *(loop.gather(*pair, *chosen) for pair in pairs),
+                    *(
+                        loop.gather(*pair, *chosen)
+                        for pair in zip(own, old, strict=True)
+                    ),
                     current_per_batch,
                     class_sets,
                 )
