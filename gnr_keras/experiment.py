@@ -31,7 +31,7 @@ class Experiment:
         learner: builds the `Learner`.
         strategy: builds the `Strategy`, in runs with replay from
             `(replay=, replay_sign=)`.
-        cumulative: builds that of the upper bound.
+        cumulative: builds that of runs on all data so far.
         original_replay: builds the memory of runs on original data.
         generated_replay: builds that of runs on generated data.
         random_replay: builds that of runs on random data.

@@ -1,4 +1,4 @@
-"""Names of runs: the paper's, a replay sign and source each, and a bound."""
+"""Names of runs: the paper's, a replay sign and source each, and one more."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ class Run:
     """One way to replay.
 
     Attributes:
-        name: the paper's name; "cumulative" is ours, for the upper bound.
+        name: the paper's name; "cumulative" is ours, for all data so far.
         sign: "positive", "negative" or `None`.
         source: "original", "generated", "random" or `None`.
         keep_data: whether all data so far are trained on.

@@ -245,7 +245,7 @@ def slda(shrinkage: float = 1e-4) -> Strategy:
 
 
 def cumulative(train_front: bool = True) -> Strategy:
-    """Trains on all data so far in each experience: the upper bound.
+    """Trains on all data so far in each experience.
 
     Args:
         train_front: see `Strategy`.
