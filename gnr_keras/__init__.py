@@ -9,10 +9,12 @@ from gnr_keras import quiet
 quiet.start()
 
 # isort: split
+from gnr_keras import backbones
 from gnr_keras import callbacks
 from gnr_keras import datasets
 from gnr_keras import evaluation
 from gnr_keras import export
+from gnr_keras import guards
 from gnr_keras import layers
 from gnr_keras import losses
 from gnr_keras import metrics
@@ -63,10 +65,12 @@ __all__ = [
     "Phase",
     "RandomReplay",
     "application",
+    "backbones",
     "callbacks",
     "datasets",
     "evaluation",
     "export",
+    "guards",
     "layers",
     "losses",
     "metrics",

@@ -149,7 +149,7 @@ def _describe(path, it):
 
 def _format_call(path, it, is_method=False):
     """A call with all arguments and defaults, in one line where it fits."""
-    parameters = list(inspect.signature(it).parameters.values())
+    parameters = _parameters_of(it)
     parts, marked = [], False
     for parameter in parameters[1:] if is_method else parameters:
         if parameter.kind == parameter.VAR_POSITIONAL:
@@ -170,6 +170,12 @@ def _format_call(path, it, is_method=False):
         return line
     arguments = "".join(f"    {part},\n" for part in parts)
     return f"{path}(\n{arguments})"
+
+
+def _parameters_of(it):
+    if inspect.isclass(it) and issubclass(it, Exception):
+        return []  # They take what Python's own do.
+    return list(inspect.signature(it).parameters.values())
 
 
 def _format_default(default):

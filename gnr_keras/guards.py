@@ -13,13 +13,16 @@ from typing import cast
 import keras
 import numpy as np
 
+# What other programs have a use for.
+__all__ = ["NotFiniteError"]
+
 _Fit = TypeVar("_Fit", bound=Callable)
 # The largest number in half precision, which latents are kept in.
 LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 class NotFiniteError(ValueError):
-    """A loss, a latent or a weight is NaN or infinite."""
+    """A loss, a latent or a weight is NaN or infinite: a `ValueError`."""
 
 
 def name_experience(fit: _Fit) -> _Fit:

@@ -88,6 +88,20 @@ def test_all_that_is_imported_is_there():
     assert "gnr_keras.continuing.load_run" in found
 
 
+def test_what_docs_and_examples_name_is_there():
+    found = {path for path, _ in named()}
+    readers = [ROOT / "README.md", *(ROOT / "examples").glob("*.*")]
+    # The page of all knobs shows defaults, which come from anywhere.
+    readers += {*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "gin.md"}
+    names = {
+        name
+        for path in readers
+        for name in re.findall(r"\bgnr_keras\.[a-z]\w*\.\w+", path.read_text())
+    }
+    assert "gnr_keras.backbones.above" in names
+    assert names <= found
+
+
 @pytest.mark.parametrize(
     ("path", "it"), [pytest.param(*x, id=x[0]) for x in named()]
 )

@@ -25,7 +25,13 @@ _ALIASES = {
 }
 
 
-def with_head(backbone, num_classes, name, use_bias=False, seed=0):
+def with_head(
+    backbone: keras.Model,
+    num_classes: int,
+    name: str,
+    use_bias: bool = False,
+    seed: int = 0,
+) -> keras.Model:
     """Puts a linear classification head on a backbone.
 
     Args:
@@ -123,8 +129,11 @@ def with_batch_renormalization(
     return copy
 
 
-def output_activation(model):
+def output_activation(model: keras.Model) -> str:
     """Names the activation that bounds the output of a functional model.
+
+    Args:
+        model: a functional `keras.Model`.
 
     Returns:
         "relu6", "relu" or "linear", which bounds nothing.
@@ -139,7 +148,7 @@ def output_activation(model):
     return "linear"
 
 
-def resolve_layer(model, name):
+def resolve_layer(model: keras.Model, name: str) -> str:
     """Returns the Keras name of a layer given by either kind of name.
 
     Args:
@@ -194,7 +203,7 @@ def split(
     return front, back
 
 
-def above(model, latent_layer, head):
+def above(model: keras.Model, latent_layer: str, head: str) -> keras.Model:
     """Returns what is above a layer, with the features below its head.
 
     Args:
@@ -206,9 +215,9 @@ def above(model, latent_layer, head):
         A model from latents to `[features, logits]`.
     """
     latent = model.get_layer(resolve_layer(model, latent_layer)).output
-    head = model.get_layer(head)
-    features = head.input
+    top = model.get_layer(head)
+    features = top.input
     if features is latent:
         # Keras loses an input within a model that is an output as well.
         features = keras.layers.Identity()(features)
-    return keras.Model(latent, [features, head.output], name="above")
+    return keras.Model(latent, [features, top.output], name="above")
