@@ -59,6 +59,17 @@ def test_files_that_the_page_of_the_paper_names():
         assert (ROOT / path).exists(), path
 
 
+def test_page_of_the_architecture_names_every_module():
+    text = (DOCS / "architecture.md").read_text()
+    named = set(re.findall(r"`(?:gnr_keras/)?(\w+(?:\.py|/))", text))
+    package = ROOT / "gnr_keras"
+    modules = {path.name for path in package.glob("*.py")}
+    folders = {f"{path.parent.name}/" for path in package.glob("*/*.*")}
+    assert {"learner.py", "trainers/"} < modules | folders
+    assert modules | folders <= named | {"__init__.py", "__pycache__/"}
+    assert {name for name in named if name.endswith(".py")} <= modules
+
+
 def test_names_beside_those_of_avalanche_exist():
     text = (DOCS / "from_avalanche.md").read_text()
     names = set(re.findall(r"`(?:\w+ = )?gnr_keras\.([\w.]+)", text))
