@@ -30,6 +30,7 @@ from gnr_keras import schedules
 from gnr_keras import strategies
 from gnr_keras import streams
 from gnr_keras import trainers
+from gnr_keras import wording
 
 
 def adam(learning_rate, beta_1, beta_2):
@@ -407,7 +408,8 @@ def _find(name, gin_dir):
     known = sorted(str(p.relative_to(gin_dir)) for p in gin_dir.rglob("*.gin"))
     wanted = pathlib.Path(name).name
     raise ValueError(
-        f"There is no gin file {str(name)!r}.{_nearest(wanted, known)}"
+        f"There is no gin file {str(name)!r}.{_nearest(wanted, known)} All are "
+        f"in {gin_dir}."
     )
 
 
@@ -415,7 +417,7 @@ def _nearest(wanted, known):
     known = sorted(known)
     near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{hint} Known: {', '.join(known)}."
+    return f"{hint} Known: {wording.name_some(known)}."
 
 
 def _suggestion(message):

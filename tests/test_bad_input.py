@@ -238,6 +238,11 @@ GIN = [
         "There is no gin file",
     ),
     (
+        "a file of another name",
+        lambda door: door.train("--gin_file=quikstart.gin"),
+        f"more. All are in {script.ROOT / 'gin'}.",
+    ),
+    (
         "no text",
         lambda door: door.train(
             f"--gin_file={door.write('a.gin', bytes(range(128, 256)))}"

@@ -6,6 +6,7 @@ import pathlib
 
 from gnr_keras import report
 from gnr_keras import runs
+from gnr_keras import wording
 from gnr_keras.html_report import configs
 
 # From the results of one seed up to the folder of a whole comparison.
@@ -115,7 +116,7 @@ def _find(folder):
     if report.find_runs(folder):
         hint = "Its runs are begun, but none is finished."
     elif below:
-        hint = f"These in it do: {', '.join(map(str, below))}."
+        hint = f"These in it do: {wording.name_some(below)}."
     raise ValueError(f"{folder} holds no results of runs. {hint}")
 
 

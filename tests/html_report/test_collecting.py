@@ -63,6 +63,15 @@ def test_folder_above_comparisons_names_these(runs, tmp_path):
         collecting.collect([tmp_path])
 
 
+def test_folder_above_many_comparisons_names_some(tmp_path):
+    for number in range(14):
+        seed = tmp_path / f"{number:02d}" / "none" / "seed_0"
+        seed.mkdir(parents=True)
+        (seed / "results.json").touch()
+    with pytest.raises(ValueError, match=r"/00, .*/11, \.\.\. and 2 more\."):
+        collecting.collect([tmp_path])
+
+
 def test_folder_of_runs_that_are_only_begun(tmp_path):
     checkpoints = tmp_path / "none" / "seed_0" / "checkpoints"
     checkpoints.mkdir(parents=True)
