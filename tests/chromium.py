@@ -12,7 +12,13 @@ import time
 
 import pytest
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+_NAMES = (
+    "chromium",
+    "chromium-browser",
+    "chromium-headless-shell",
+    "google-chrome",
+)
+PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None)
 needs_chromium = pytest.mark.skipif(
     PROGRAM is None, reason="needs Chromium (Debian: apt install chromium)"
 )
