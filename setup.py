@@ -14,6 +14,9 @@ setup(
     description="Generative negative replay and continual learning for Keras",
     long_description=(here / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
+    # As in CITATION.cff.
+    author="The gnr_keras authors",
+    project_urls={"Paper": "https://doi.org/10.1016/j.neunet.2023.03.006"},
     license="Apache-2.0",
     license_files=["LICENSE"],
     classifiers=[
