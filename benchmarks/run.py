@@ -59,8 +59,9 @@ def main(argv):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         figures = {
-            **experiences.measure(size, folder / "images"),
+            # First, since the memory that the others give back hides growth.
             **flatness.measure(size, folder / "flatness"),
+            **experiences.measure(size, folder / "images"),
             **startup.measure(size, folder / "startup"),
             **growth.measure(size),
         }
