@@ -191,7 +191,7 @@ MORE_ITEMS = (
                 "core50_nc",
                 [name for name in _BASELINES if name not in _BALANCED],
             ),
-            _baselines("core50_nc_single", _FEW),
+            _baselines("core50_nc_single", (*_FEW, "cumulative")),
             _baselines("core50_nic391", (*_FEW, *_BALANCED)),
             _baselines(
                 _LARGE,

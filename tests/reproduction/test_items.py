@@ -202,7 +202,7 @@ def test_baselines_are_simpler_methods_and_bounds():
             "whole",
             [naive, si, none, negative, original, ncm, slda, bound],
         ),
-        ("core50_nc_single", "whole", some),
+        ("core50_nc_single", "whole", [*some, bound]),
         (
             "core50_nic391",
             "whole",
