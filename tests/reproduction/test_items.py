@@ -225,8 +225,15 @@ def test_rates_have_factors_with_and_without_aligned_norms():
             assert (entry.benchmark, entry.run) == (benchmark, "NR-GD")
             found.setdefault(entry.variant, []).append(entry.rate_factor)
         factors = [0.316, 0.577, 1, 1.732, 3.16]
-        lower = [0.1, 0.183] if benchmark == "core50_nc" else []
-        assert found == {None: factors, "aligned": lower + factors}
+        lower = {
+            "core50_nc": ([], [0.1, 0.183]),
+            "core50_nc_single": ([], []),
+            "core50_nic391": ([0.183], []),
+        }[benchmark]
+        assert found == {
+            None: lower[0] + factors,
+            "aligned": lower[1] + factors,
+        }
 
 
 def test_claims_are_about_entries_of_their_item():
