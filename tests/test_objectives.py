@@ -601,8 +601,8 @@ def test_responses_to_latents_stay_those_of_the_start():
 
     def spy(x, y, responses, *others):
         # Steps of a call, each of a batch.
-        pairs = zip(x.astype("float32"), responses, strict=True)
-        calls.extend(pairs)
+        batches = x.numpy().astype("float32")
+        calls.extend(zip(batches, responses.numpy(), strict=True))
         return run(x, y, responses, *others)
 
     trainer._run_latents = spy
