@@ -19,6 +19,7 @@ _NOISE = re.compile(
     rb"All log messages before absl::InitializeLog"
     rb"|oneDNN custom operations are on"
     rb"|oneDNN supports DT_HALF only on"
+    rb"|MLIR V1 optimization pass is not enabled"
     rb"|Could not find cuda drivers"
     rb"|failed call to cuInit"
     rb"|This TensorFlow binary is optimized"
