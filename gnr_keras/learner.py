@@ -73,8 +73,9 @@ class Learner(inference.Predictor):
             and dense layers, and all of it where nothing trains. Weights, the
             head, losses and consolidation are in float32 always.
         latent_memory_limit: bytes of memory for latents, those of the
-            experience (dropped at its end) and of the test set together; by
-            default 4 GB. What goes beyond it is kept on disk.
+            experience (dropped at its end, but with a strategy that keeps
+            data) and of the test set together; by default 4 GB. What goes
+            beyond it is kept on disk.
         cache_dir: existing folder on that disk, by default the system's for
             temporary files. The files there have no name, and vanish with
             the process at the latest.
