@@ -27,7 +27,7 @@ _RANGES = {
 _SLICE = 128
 # Mean over deviation of a Gaussian, where cutting off at zero changes it.
 _LARGEST_RATIO = 4.0
-_STATISTICS = ("counts", "means", "variances", "_scatter", "_directions")
+_STATISTICS = ("counts", "means", "variances")
 
 
 class ClassGaussian:
@@ -36,16 +36,16 @@ class ClassGaussian:
     It keeps mean and variance of each unit over all real patterns of a class.
     They are exact, whatever the order and the number of the experiences, and
     nothing that was generated enters them: it cannot degrade. In return it
-    needs memory for two patterns a class, in single precision, and for two
-    more of each class that was generated.
+    needs memory for `2 + rank` patterns a class, in single precision, and for
+    two more of each class that was generated.
 
-    Units are independent with `rank=0`. With more, all classes share the
-    correlations of their units: those of the `rank` leading principal
-    directions of the patterns' differences from the mean of their class. The
-    directions are kept as an incremental, truncated SVD: what a slice of
-    patterns adds to the scatter within the classes (with the shift of their
-    means) is joined to the directions so far, of which the leading ones stay.
-    The noise of each unit fills up what the directions lack of its variance.
+    Units are independent with `rank=0`. With more, those of a class have the
+    correlations that its `rank` leading principal directions hold: an
+    incremental, truncated SVD, where what a slice of patterns adds to the
+    scatter of the class (with the shift of its mean) is joined to the
+    directions so far, of which the leading ones stay. (So they are not exact,
+    and depend a little on the order of the patterns.) The noise of each unit
+    fills up what the directions lack of its variance.
 
     Patterns are cut off at the range of the activation. Where that is a
     ReLU, a Gaussian is taken that has mean and variance of the data *after*
@@ -57,8 +57,8 @@ class ClassGaussian:
     Args:
         data_shape: shape of a pattern.
         num_classes: number of classes that can be asked for.
-        rank: principal directions that are kept. A slice of 128 patterns
-            then takes some `(128 + rank)**2` steps a unit.
+        rank: principal directions that are kept of each class, fewer of one
+            with no more patterns than that.
         output_activation: where the latents come from: "relu6", "relu", or
             "linear" for those without bounds.
         seed: not used, since nothing is drawn before `generate`; generators
@@ -102,14 +102,11 @@ class ClassGaussian:
         self.counts = np.zeros(num_classes, np.int64)
         self.means = np.zeros((num_classes, *self.data_shape), np.float32)
         self.variances = np.zeros_like(self.means)
-        # Within all classes: each unit's sum of squares, and rows whose
-        # squares sum up to what the principal directions hold of it.
-        units = math.prod(self.data_shape)
-        self._scatter = np.zeros(units)
-        self._directions = np.zeros((0, units))
-        # What comes of them, until they change.
+        # Of each class, rows whose squares sum up to what the principal
+        # directions hold of its scatter.
+        self._directions: dict[int, np.ndarray] = {}
+        # What comes of mean and variance, until they change.
         self._before_activation: dict[int, tuple] = {}
-        self._noise_weights: tuple[np.ndarray, np.ndarray] | None = None
 
     def update(self, latents: np.ndarray, labels: np.ndarray) -> None:
         """Takes real patterns into the statistics.
@@ -122,16 +119,13 @@ class ClassGaussian:
         labels = np.asarray(labels)
         self._check_patterns(latents, labels)
         checks.check_range(latents, self.output_activation, *self.bounds)
-        self._noise_weights = None
         for start in range(0, len(labels), _SLICE):
             part = slice(start, start + _SLICE)
             patterns = np.asarray(latents[part], np.float64)
-            added = [
-                self._merge(label, patterns[labels[part] == label])
-                for label in np.unique(labels[part])
-            ]
-            if self.rank:
-                self._rotate(np.concatenate(added))
+            for label in np.unique(labels[part]).tolist():
+                rows = self._merge(label, patterns[labels[part] == label])
+                if self.rank:
+                    self._rotate(label, rows)
 
     def generate(self, labels: np.ndarray, seed: int) -> np.ndarray:
         """Draws one pattern of each given class.
@@ -153,16 +147,14 @@ class ClassGaussian:
                 f"{unseen.tolist()}, of which there was no pattern. Call "
                 "`update`, or fit an experience, with some first."
             )
-        if self._noise_weights is None:
-            self._noise_weights = self.noise_weights()
-        shared, own = self._noise_weights
         low, high = self.bounds
         patterns = np.empty((len(labels), *self.data_shape), np.float16)
-        for label in classes:
+        for label in classes.tolist():
             rng = np.random.default_rng([seed, label])
             if label not in self._before_activation:
                 self._before_activation[label] = self.before_activation(label)
             mean, deviation = self._before_activation[label]
+            shared, own = self.noise_weights(label)
             positions = np.flatnonzero(labels == label)
             for start in range(0, len(positions), _SLICE):
                 chosen = positions[start : start + _SLICE]
@@ -181,18 +173,25 @@ class ClassGaussian:
         """What patterns are cut off at, `(low, high)`."""
         return _RANGES[self.output_activation]
 
-    def noise_weights(self) -> tuple[np.ndarray, np.ndarray]:
+    def noise_weights(self, label: int) -> tuple[np.ndarray, np.ndarray]:
         """What a unit's noise, of variance 1, takes from each source.
+
+        Args:
+            label: a class.
 
         Returns:
             `(shared, own)`: weights of the noise that all units share, of
-            shape `(directions, units)`, and of each unit's own.
+            shape `(directions, units)`, and of each unit's own. Of `n`
+            patterns there are less than `n` directions.
         """
-        with np.errstate(divide="ignore"):
-            scale = np.where(self._scatter > 0, self._scatter**-0.5, 0.0)
-        shared = self._directions * scale
+        scatter = self.counts[label] * self.variances[label].reshape(-1)
+        shared = np.zeros((0, scatter.size), np.float32)
+        if label in self._directions:
+            scale = np.zeros_like(scatter)
+            np.power(scatter, -0.5, out=scale, where=scatter > 0)
+            shared = self._directions[label] * scale.astype(np.float32)
         own = np.sqrt((1 - np.square(shared).sum(axis=0)).clip(0))
-        return shared.astype(np.float32), own.astype(np.float32)
+        return shared, own
 
     def before_activation(self, label: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of the Gaussian that is cut off.
@@ -231,6 +230,7 @@ class ClassGaussian:
         generator = copy.copy(self)
         generator.num_classes = num_classes
         generator._before_activation = dict(self._before_activation)
+        generator._directions = dict(self._directions)
         for name in ("counts", "means", "variances"):
             old = getattr(self, name)
             new = np.zeros((num_classes, *old.shape[1:]), old.dtype)
@@ -240,14 +240,29 @@ class ClassGaussian:
 
     def state(self) -> types.State:
         """Returns all statistics, as arrays by name."""
-        return {name: getattr(self, name).copy() for name in _STATISTICS}
+        state = {name: getattr(self, name).copy() for name in _STATISTICS}
+        units = math.prod(self.data_shape)
+        labels = [np.zeros(0, np.int64)]
+        rows = [np.zeros((0, units), np.float32)]
+        for label, directions in sorted(self._directions.items()):
+            labels.append(np.full(len(directions), label))
+            rows.append(directions)
+        return {
+            **state,
+            "direction_labels": np.concatenate(labels),
+            "directions": np.concatenate(rows),
+        }
 
     def restore(self, state: types.State) -> None:
         """Goes on from what `state` returned."""
         for name in _STATISTICS:
             setattr(self, name, np.array(state[name]))
+        labels, directions = state["direction_labels"], state["directions"]
+        self._directions = {
+            label: directions[labels == label]
+            for label in np.unique(labels).tolist()
+        }
         self._before_activation = {}
-        self._noise_weights = None
 
     def _merge(self, label, patterns):
         """Joins patterns of a class to its statistics (Chan et al.).
@@ -269,18 +284,19 @@ class ClassGaussian:
         self.variances[label] = (
             self.variances[label] * (count / total) + growth / total
         )
-        # Not in place: a grown generator starts from the same array.
-        self._scatter = self._scatter + growth.reshape(-1)
         return rows.reshape(len(rows), -1)
 
-    def _rotate(self, rows):
-        """Joins rows to the principal directions, and keeps the leading."""
-        rows = np.concatenate([self._directions, rows])
-        if len(rows) > self.rank:
+    def _rotate(self, label, rows):
+        """Joins rows to a class's directions, and keeps the leading."""
+        if label in self._directions:
+            rows = np.concatenate([self._directions[label], rows])
+        # Differences from the mean of so many lie in one dimension less.
+        kept = min(self.rank, int(self.counts[label]) - 1)
+        if len(rows) > kept:
             # In order of their eigenvalues, the largest last.
             _, vectors = np.linalg.eigh(rows @ rows.T)
-            rows = vectors[:, -self.rank :].T @ rows
-        self._directions = rows
+            rows = vectors[:, len(rows) - kept :].T @ rows
+        self._directions[label] = rows.astype(np.float32)
 
     def _check_patterns(self, latents, labels):
         expected = (len(labels), *self.data_shape)

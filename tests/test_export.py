@@ -26,6 +26,7 @@ from gnr_keras import datasets
 from gnr_keras import export
 from gnr_keras import strategies
 from gnr_keras.export import folders
+from gnr_keras.export import functions
 
 NAMES = ["cup", "light bulb", "Schlüssel", "pen"]
 SEEN = [0, 1, 3]
@@ -258,6 +259,30 @@ def check_correlations(pair):
     ours, theirs = (np.corrcoef(x[:, moving], rowvar=False) for x in pair)
     off = ~np.eye(len(ours), dtype=bool)
     assert np.corrcoef(ours[off], theirs[off])[0, 1] > 0.8
+
+
+def test_gaussian_of_each_class_has_its_own_covariance():
+    """Also where classes have fewer directions than others, or none."""
+    rng = np.random.default_rng(0)
+    latents = rng.normal(size=(9, 4))
+    labels = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2])
+    generator = gnr_keras.ClassGaussian((4,), 4, 4, "linear")
+    generator.update(latents, labels)
+    units, decode = functions._gaussian_decoder(generator)
+    for label in range(3):
+        of_class = latents[labels == label]
+        inputs = np.eye(units, dtype=np.float32)
+        middle = decode(np.zeros_like(inputs), np.full(units, label)).numpy()
+        np.testing.assert_allclose(
+            middle, np.tile(of_class.mean(axis=0), (units, 1)), atol=1e-6
+        )
+        # Noise of covariance 1 comes out with that of the patterns.
+        steps = decode(inputs, np.full(units, label)).numpy() - middle
+        np.testing.assert_allclose(
+            steps.T @ steps,
+            np.cov(of_class, rowvar=False, bias=True),
+            atol=1e-5,
+        )
 
 
 @pytest.mark.parametrize("kind", ["conditional", "centered"])

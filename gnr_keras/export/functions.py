@@ -154,23 +154,35 @@ def _gaussian_decoder(generator):
     """What `ClassGaussian.generate` does with its noise, in TensorFlow."""
     classes = range(generator.num_classes)
     gaussians = [generator.before_activation(label) for label in classes]
+    weights = [generator.noise_weights(label) for label in classes]
+    count = max(len(shared) for shared, _ in weights)
     # As variables, they do not lie in the graph.
     means, deviations, shared, own = (
-        tf.Variable(value, trainable=False)
-        for value in (
-            np.stack([mean for mean, _ in gaussians]),
-            np.stack([deviation for _, deviation in gaussians]),
-            *generator.noise_weights(),
+        tf.Variable(np.stack(values), trainable=False)
+        for values in (
+            [mean for mean, _ in gaussians],
+            [deviation for _, deviation in gaussians],
+            [np.pad(s, ((0, count - len(s)), (0, 0))) for s, _ in weights],
+            [own for _, own in weights],
         )
     )
-    directions, units = shared.shape
+
+    def correlate(inputs):
+        noise, label = inputs
+        return tf.linalg.matvec(shared[label], noise, transpose_a=True)
 
     def decode(noise, labels):
-        noise = noise[:, :directions] @ shared + noise[:, directions:] * own
+        # One after the other: the directions of a class are many numbers.
+        common = tf.map_fn(
+            correlate,
+            (noise[:, :count], labels),
+            fn_output_signature=tf.float32,
+        )
+        noise = common + noise[:, count:] * tf.gather(own, labels)
         noise = tf.reshape(noise, (-1, *generator.data_shape))
         patterns = tf.gather(means, labels) + (
             tf.gather(deviations, labels) * noise
         )
         return tf.clip_by_value(patterns, *generator.bounds)
 
-    return directions + units, decode
+    return count + own.shape[1], decode
