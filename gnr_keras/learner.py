@@ -243,7 +243,8 @@ class Learner(inference.Predictor):
             if self.strategy.keep_data:
                 self._kept.append(new)
                 data = source_lib.join(self._kept)
-            self._learn(data, callbacks, generator_callbacks)
+            if self.strategy.trains_in(self.experiences_learned):
+                self._learn(data, callbacks, generator_callbacks)
         except BaseException:
             # What is given again is not to be there twice.
             del self._kept[self.experiences_learned :]

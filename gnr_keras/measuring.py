@@ -29,15 +29,19 @@ def estimate_seconds(learner, stream, plan):
     seconds = _Seconds()
     on_images = sum(e.steps for e in plan.experiences if e.on_images)
     seconds.add(_measure_images(learner, stream, rng), on_images)
-    for e in later[:1]:
-        if e.steps and not e.on_images:
-            steps = sum(e.steps for e in later)
-            seconds.add(_measure_latents(learner, e.replayed, rng), steps)
+    on_latents = [e for e in later if not e.on_images]
+    # A strategy may train in some of them alone, or in none.
+    for e in [e for e in on_latents if e.steps][:1]:
+        steps = sum(e.steps for e in on_latents)
+        seconds.add(_measure_latents(learner, e.replayed, rng), steps)
     if first.generator_steps:
         steps = sum(e.generator_steps for e in plan.experiences)
         seconds.add(_measure_generator(learner, rng), steps)
     per_image, per_latent = _measure_inference(learner, stream, rng)
-    through_front = sum(e.images for e in later if not e.on_images)
+    sizes = [e.images for e in on_latents]
+    # Once over each image: those of data that are kept come again.
+    kept = learner.strategy.keep_data
+    through_front = max(sizes, default=0) if kept else sum(sizes)
     tests = plan.evaluations * plan.test_images
     through_front += plan.test_images if plan.test_bytes else tests
     per_image -= per_latent

@@ -108,7 +108,8 @@ def _plan_experience(learner, images, before):
         images, memory_size, trainer.batch_size, replay.replay_per_batch
     )
     steps = phase.epochs * trainer.steps_per_epoch(images, replayed)
-    if before and learner.strategy.statistics:
+    counted = before and learner.strategy.statistics
+    if counted or not learner.strategy.trains_in(len(before)):
         steps = 0
     generator = _trained_generator(learner)
     generator_steps = generator_replayed = 0

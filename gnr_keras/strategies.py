@@ -18,6 +18,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from gnr_keras import checks
 from gnr_keras import objectives
 from gnr_keras import statistics as statistics_lib
 from gnr_keras.callbacks import CWRConsolidation
@@ -44,6 +45,9 @@ class Strategy:
             ends at the head. They stay in the statistics of normalisation,
             through which the others' gradients reach them.
         keep_data: whether all data so far are trained on in each experience.
+        train_every: with `keep_data`, in which ones: the first, and then the
+            last of each so many. Data of the others are kept until then;
+            their classes count as seen, and may be predicted, at once.
         statistics: a `gnr_keras.statistics.ClassMeans` (or
             `LinearDiscriminant`) of the head's inputs. Only the first
             experience trains then; at the end of each, the statistics count
@@ -62,6 +66,7 @@ class Strategy:
     train_front: bool = False
     block_features: bool = False
     keep_data: bool = False
+    train_every: int = 1
     statistics: statistics_lib.ClassMeans | None = None
     name: str = "own"
 
@@ -83,8 +88,23 @@ class Strategy:
                 "experience. Received: a consolidation with keep_data=True. "
                 "Use one of the two."
             )
+        checks.check_whole("train_every", self.train_every, least=1)
+        if self.train_every > 1 and not self.keep_data:
+            raise ValueError(
+                "Data that are not trained on at once have to be kept. "
+                f"Received: train_every={self.train_every} without "
+                "keep_data=True. Use both, or train_every=1."
+            )
         if self.statistics is not None:
             self._check_statistics()
+
+    def trains_in(self, experience: int) -> bool:
+        """Whether it trains in an experience.
+
+        Args:
+            experience: its number, from 0 on.
+        """
+        return experience == 0 or (experience + 1) % self.train_every == 0
 
     def _check_statistics(self):
         if not isinstance(self.statistics, statistics_lib.ClassMeans):
@@ -244,13 +264,19 @@ def slda(shrinkage: float = 1e-4) -> Strategy:
     return Strategy(statistics=statistics, name="slda")
 
 
-def cumulative(train_front: bool = True) -> Strategy:
+def cumulative(train_front: bool = True, train_every: int = 1) -> Strategy:
     """Trains on all data so far in each experience.
 
     Args:
         train_front: see `Strategy`.
+        train_every: likewise; for streams of hundreds of experiences.
     """
-    return Strategy(train_front=train_front, keep_data=True, name="cumulative")
+    return Strategy(
+        train_front=train_front,
+        keep_data=True,
+        train_every=train_every,
+        name="cumulative",
+    )
 
 
 def _check_builder(name, builder):

@@ -100,11 +100,18 @@ class Counter(keras.callbacks.Callback):
         self.steps += self.params["steps"]
 
 
-@pytest.mark.parametrize("name", ["er", "cumulative", "lwf"])
-def test_the_training_takes_the_planned_steps(name):
-    options = {}
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("er", {}),
+        ("cumulative", {}),
+        ("cumulative", {"train_every": 3}),
+        ("lwf", {}),
+    ],
+)
+def test_the_training_takes_the_planned_steps(name, options):
     if name == "lwf":
-        options["replay"] = gnr_keras.OriginalReplay(10)
+        options = {"replay": gnr_keras.OriginalReplay(10)}
     strategy = getattr(gnr_keras.strategies, name)(**options)
     learner = build(strategy)
     stream = helpers.blob_stream()
@@ -115,11 +122,8 @@ def test_the_training_takes_the_planned_steps(name):
         assert counter.steps == planned.steps
 
 
-def test_seconds_are_steps_times_their_time(monkeypatch):
-    """Compiling counts once, and the test set goes through the front once."""
-    learner = build(gnr_keras.strategies.ar1free(generated()))
-    stream = helpers.blob_stream()
-    plan = planning.plan(learner, stream)
+@pytest.fixture
+def made_up_times(monkeypatch):
     for name, value in {
         "_measure_images": (1000.0, 1.0),
         "_measure_latents": (2000.0, 10.0),
@@ -127,6 +131,25 @@ def test_seconds_are_steps_times_their_time(monkeypatch):
         "_measure_inference": (0.5, 0.25),
     }.items():
         monkeypatch.setattr(measuring, name, lambda *_, value=value: value)
+
+
+@pytest.mark.parametrize("train_every, steps", [(1, 12), (3, 6), (9, 0)])
+def test_kept_data_go_through_the_front_once(made_up_times, train_every, steps):
+    """And where the second experience does not train, the third may."""
+    strategy = gnr_keras.strategies.cumulative(False, train_every)
+    learner, stream = build(strategy), helpers.blob_stream()
+    plan = planning.plan(learner, stream)
+    estimate = measuring.estimate_seconds(learner, stream, plan)
+    trained = 1006 + (2000 + steps * 10 if steps else 0)
+    # All 96 images of the stream and 32 to test, tested 3 times.
+    assert estimate == trained + 0.25 * (96 + 32) + 0.25 * 3 * 32
+
+
+def test_seconds_are_steps_times_their_time(made_up_times):
+    """Compiling counts once, and the test set goes through the front once."""
+    learner = build(gnr_keras.strategies.ar1free(generated()))
+    stream = helpers.blob_stream()
+    plan = planning.plan(learner, stream)
     estimate = measuring.estimate_seconds(learner, stream, plan)
     trained = 1006 + 2000 + 8 * 10 + 3000 + 35 * 100
     # 48 images of later experiences and 32 to test, tested 3 times.

@@ -13,6 +13,7 @@ from gnr_keras import Phase
 from gnr_keras import RandomReplay
 from gnr_keras import strategies
 from gnr_keras.callbacks import CWRConsolidation
+from gnr_keras.datasets import source
 from gnr_keras.objectives import CrossEntropy
 from gnr_keras.objectives import LearningWithoutForgetting
 from gnr_keras.optimizers import SynapticIntelligence
@@ -403,6 +404,65 @@ def test_cumulative_trains_on_all_data_so_far(make, train_front):
     np.testing.assert_array_equal(
         seen[1][1], np.concatenate([first_labels, second_labels])
     )
+
+
+@pytest.mark.parametrize("train_front", [True, False])
+def test_cumulative_may_train_in_some_experiences_alone(train_front):
+    stream = helpers.blob_stream()
+    learner = make_learner(strategies.cumulative(train_front, train_every=3))
+    trained, data = [], [e.data.labels for e in stream][:3]
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            trained.append(learner.experiences_learned)
+
+    for experience in stream[:3]:
+        before = learner.model.get_weights()
+        learner.fit(experience, [Watch()])
+        changed = any(
+            (old != new).any()
+            for old, new in zip(
+                before, learner.model.get_weights(), strict=True
+            )
+        )
+        # What is not trained on yet is seen all the same.
+        assert changed == (learner.experiences_learned in (1, 3))
+        so_far = data[: learner.experiences_learned]
+        assert set(np.flatnonzero(learner.seen)) == set(np.concatenate(so_far))
+    assert trained == [0, 2]
+    # The same as two experiences, the second of all that came after the first.
+    other = make_learner(strategies.cumulative(train_front))
+    other.fit(stream[0])
+    other.fit(source.join([experience.data for experience in stream[1:3]]))
+    for ours, theirs in zip(
+        learner.model.get_weights(), other.model.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_what_is_not_trained_on_yet_outlasts_an_interruption():
+    stream = helpers.blob_stream()
+    whole, first, second = (
+        make_learner(strategies.cumulative(False, train_every=3))
+        for _ in range(3)
+    )
+    for experience in stream[:3]:
+        whole.fit(experience)
+    for experience in stream[:2]:
+        first.fit(experience)
+    second.restore(first.state(), stream[:2])
+    second.fit(stream[2])
+    for ours, theirs in zip(
+        whole.model.get_weights(), second.model.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_data_that_are_not_trained_on_at_once_are_kept():
+    with pytest.raises(ValueError, match="train_every=2 without keep_data"):
+        strategies.Strategy(train_every=2)
+    with pytest.raises(ValueError, match="train_every.*0"):
+        strategies.cumulative(train_every=0)
 
 
 # Strategies that train the front.
