@@ -15,7 +15,10 @@ from gnr_keras.command_line import starting
 from gnr_keras.reproduction import tuning
 
 _GIN_FILE = flags.DEFINE_string(
-    "gin_file", None, f"One of {', '.join(tuning.PLANS)}.", required=True
+    "gin_file", None, f"One of {tuning.describe_plans()}.", required=True
+)
+_VARIANT = flags.DEFINE_string(
+    "variant", None, "Name of a file in gin/variants itself, read after it."
 )
 _RUNS = flags.DEFINE_list("runs", None, "Runs to tune. Default: all planned.")
 _JOBS = flags.DEFINE_integer(
@@ -38,7 +41,7 @@ _REPORT_ONLY = flags.DEFINE_bool(
 def main(argv):
     starting.check_no_arguments(argv, "; lists take commas")
     trials = tuning.Trials(
-        tuning.find_plan(_GIN_FILE.value),
+        tuning.find_plan(_GIN_FILE.value, _VARIANT.value),
         gin_folder.find(),
         _OUTPUT_DIR.value,
         _DATA_DIR.value,
@@ -61,6 +64,8 @@ def _command(plan):
     Where the data lie is left out: the page may be read elsewhere.
     """
     command = ["python", "scripts/tune.py", f"--gin_file={plan.gin_file}"]
+    if plan.variant:
+        command.append(f"--variant={plan.variant}")
     command.append(f"--output_dir={_OUTPUT_DIR.value}")
     return f"{shlex.join(command)} --data_dir=<folder>"
 

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from gnr_keras import backbones
 from gnr_keras import gin_bindings
 from gnr_keras import runs
 from gnr_keras import statistics
@@ -25,6 +26,8 @@ from gnr_keras.reproduction import items
 
 GIN = pathlib.Path(__file__).parent.parent / "gin"
 TOP_FILES = sorted(path.name for path in GIN.glob("*.gin"))
+# With the values that a variant has over one file.
+OWN_VARIANTS = sorted((GIN / "variants").glob("*/*.gin"))
 
 
 def scoped_names(text):
@@ -60,8 +63,10 @@ def test_every_file_belongs_to_an_experiment():
         follow(name)
     for item in items.ITEMS.values():
         for entry in item.entries:
-            if entry.variant:
-                follow(f"variants/{entry.variant}.gin")
+            for variant in entry.variants:
+                follow(f"variants/{variant}.gin")
+    for path in OWN_VARIANTS:
+        follow(str(path.relative_to(GIN)))
     shipped = {str(path.relative_to(GIN)) for path in GIN.rglob("*.gin")}
     assert reached == shipped
 
@@ -182,6 +187,7 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
 VARIANTS = {
     "aligned": ("NR-GD", lambda s: s.consolidation.align_norms),
     "balanced": ("PR-OD", lambda s: s.replay.rule == "balanced"),
+    "every_39th": ("cumulative", lambda s: s.train_every == 39),
     "gaussian": ("NR-GD", lambda s: has_generator(s, ClassGaussian)),
     "naive": ("none", lambda s: not s.consolidation and not s.train_front),
     "ncm": ("none", lambda s: type(s.statistics) is statistics.ClassMeans),
@@ -210,6 +216,33 @@ def test_photographs_have_the_generator_around_class_means(name):
         experiment = gin_bindings.build_experiment()
         strategy = experiment._build_strategy(runs.RUNS["NR-GD"])
     assert has_generator(strategy, kind)
+
+
+@pytest.mark.parametrize(
+    "path", OWN_VARIANTS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_own_variant_of_a_file_is_the_variant_with_other_values(path):
+    """All that it binds is read over that file, and fits its latents."""
+    small = ["mobilenet_v1.weights = None", "mobilenet_v1.alpha = 0.25"]
+    text = path.read_text()
+    assert f'include "variants/{path.stem}.gin"\n' in text
+    gin_bindings.configure(
+        [f"{path.parent.name}.gin", str(path.relative_to(GIN))],
+        small if path.parent.name.startswith("fruits360") else [],
+        gin_dir=GIN,
+    )
+    read = set()
+    for run in ("PR-GD", "NR-GD"):
+        with gin_bindings.run_scope(run):
+            experiment = gin_bindings.build_experiment()
+            learner = experiment.build_learner(run, 0, 3)
+        assert type(learner.replay.generator) is ClassGaussian
+        assert (
+            learner.replay.generator.output_activation
+            == backbones.output_activation(learner.front)
+        )
+        read |= scoped_names(gin_bindings.operative_config(run))
+    assert scoped_names(text) and scoped_names(text) <= read
 
 
 def test_every_variant_is_looked_at():

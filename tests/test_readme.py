@@ -20,6 +20,7 @@ from gnr_keras import continuing
 from gnr_keras import export
 from gnr_keras import gin_bindings
 from gnr_keras import runs as runs_lib
+from gnr_keras.reproduction import tuning
 
 ROOT = pathlib.Path(__file__).parent.parent
 GIN = ROOT / "gin"
@@ -279,8 +280,8 @@ def test_command_runs(command, named, tmp_path, photos, runs):
     if "--share_dir" in command:
         assert list(share_dir.rglob("first_experience.npz"))
     if script == "scripts/tune.py":
-        gin_file = re.search(r"--gin_file=(\S+)", command)[1]
-        page = target / pathlib.Path(gin_file).with_suffix(".md").name
+        given = dict(re.findall(r"--(gin_file|variant)=(\S+)", command))
+        page = target / f"{tuning.find_plan(**given).name}.md"
         assert page.read_text().startswith("# Tuning of ")
 
 

@@ -10,8 +10,9 @@ class Entry:
     Attributes:
         benchmark: name of the benchmark.
         run: name of the run.
-        variant: name of a gin file in gin/variants/ that is read after the
-            benchmark's, or `None`.
+        variant: name of a gin file in gin/variants/ (or in the folder of the
+            benchmark's name there) that is read after the benchmark's, or
+            several, joined by "+"; `None` for none.
         replay_percent: share of replay in the batch where it is not that of
             the benchmark.
         rate_factor: what the learning rates of the later experiences are
@@ -29,10 +30,14 @@ class Entry:
     style: str = "-"
 
     @property
+    def variants(self):
+        """The names of its variants, in the order in which they are read."""
+        return tuple(self.variant.split("+")) if self.variant else ()
+
+    @property
     def method(self):
         """What is measured, whatever its share of replay and its rates."""
-        plain = f"{self.run}, {self.variant}" if self.variant else self.run
-        return self.name or plain
+        return self.name or ", ".join((self.run, *self.variants))
 
     @property
     def is_swept(self):

@@ -19,19 +19,27 @@ _ALL = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
 
 
 def _plain_and_aligned(benchmark, runs, test_set="whole"):
+    entries = [
+        Entry(benchmark, run, variant)
+        for run in runs
+        for variant in (None, "aligned")
+    ]
     return Panel(
-        tuple(
-            Entry(benchmark, run, variant)
-            for run in runs
-            for variant in (None, "aligned")
+        (
+            *entries,
+            _gaussian(benchmark, "NR-GD"),
+            _gaussian(benchmark, "NR-GD", aligned=True),
         ),
         test_set,
     )
 
 
-def _gaussian(benchmark, run):
+def _gaussian(benchmark, run, aligned=False):
     name = f"{run}, Gaussian"
-    return Entry(benchmark, run, "gaussian", name=name, style="--")
+    variant = "gaussian"
+    if aligned:
+        name, variant = f"{name}, aligned", f"{variant}+aligned"
+    return Entry(benchmark, run, variant, name=name, style="--")
 
 
 def _plain(benchmark, run):
@@ -39,8 +47,8 @@ def _plain(benchmark, run):
     return Entry(benchmark, run, "plain_vae", name=name, style=":")
 
 
-def _generators(benchmark):
-    return Panel((Entry(benchmark, "none"), *_generated(benchmark)))
+def _generators(benchmark, test_set="whole"):
+    return Panel((Entry(benchmark, "none"), *_generated(benchmark)), test_set)
 
 
 def _qualities(benchmark):
@@ -70,12 +78,18 @@ _BASELINES = {
     "NCM": ("none", "ncm", "nearest class mean"),
     "SLDA": ("none", "slda", "SLDA"),
     "cumulative": ("cumulative", None, "cumulative"),
+    "cumulative 39": (
+        "cumulative",
+        "every_39th",
+        "cumulative, trained every 39th time",
+    ),
 }
 
 
 _FEW = ("naive", "none", "NR-GD", "PR-OD", "NCM", "SLDA")
-# With more experiences than places, where the paper's rule keeps nothing new.
-_BALANCED = ("PR-OD balanced", "NR-OD balanced")
+# With more experiences than places, where the paper's rule keeps nothing new,
+# and with more than one can train on all data in.
+_LONG = ("PR-OD balanced", "NR-OD balanced", "cumulative 39")
 
 
 def _baselines(benchmark, names, test_set="whole"):
@@ -128,6 +142,8 @@ _OF_GENERATORS = (
     ("core50_nic391", "none", 8.0),
     ("core50_nic391", "PR-GD", 0.0),
     ("core50_nic391", "PR-OD", -5.0),
+    (_LARGE, "none", -0.5),
+    (_LARGE, "PR-GD", 0.0),
 )
 
 
@@ -138,11 +154,7 @@ def _with_gaussian(run):
 _CLAIMS = (
     *(
         _claim(benchmark, ("NR-GD",), (other,), by)
-        for benchmark, other, by in (
-            *_OF_GENERATORS,
-            (_LARGE, "none", -0.5),
-            (_LARGE, "PR-GD", 0.0),
-        )
+        for benchmark, other, by in _OF_GENERATORS
     ),
     _claim("core50_nc_single", ("NR-RD",), ("none",)),
     *(
@@ -151,6 +163,10 @@ _CLAIMS = (
     ),
     *(
         _claim(benchmark, ("NR-GD", "aligned"), ("NR-GD",))
+        for benchmark in (*_SMALL, _LARGE)
+    ),
+    *(
+        _claim(benchmark, ("NR-GD", "gaussian+aligned"), ("NR-GD", "gaussian"))
         for benchmark in (*_SMALL, _LARGE)
     ),
 )
@@ -182,7 +198,7 @@ MORE_ITEMS = (
     Item(
         "generators",
         "Conditional VAEs, and a Gaussian of each class",
-        tuple(map(_generators, _SMALL)),
+        (*map(_generators, _SMALL), _generators(_LARGE, "growing")),
         measures=("final", "average", "replay"),
         note=(
             "This figure is ours; the paper has one generator. Where the "
@@ -195,10 +211,10 @@ MORE_ITEMS = (
         (
             _baselines(
                 "core50_nc",
-                [name for name in _BASELINES if name not in _BALANCED],
+                [name for name in _BASELINES if name not in _LONG],
             ),
             _baselines("core50_nc_single", (*_FEW, "cumulative")),
-            _baselines("core50_nic391", (*_FEW, *_BALANCED)),
+            _baselines("core50_nic391", (*_FEW, *_LONG)),
             _baselines(
                 _LARGE,
                 ("naive", "none", "NR-GD", "NCM", "SLDA", "cumulative"),
@@ -226,7 +242,7 @@ MORE_ITEMS = (
     Item(
         "quality",
         "What generators make, over experiences",
-        tuple(map(_qualities, _SMALL)),
+        tuple(map(_qualities, (*_SMALL, _LARGE))),
         drawing="quality",
         measures=("final", "replay"),
         summary="quality",

@@ -22,7 +22,7 @@ class Cell:
     Attributes:
         folder: below the output folder, that of the benchmark and of what is
             changed in it.
-        gin_files: the benchmark's gin file, then that of a variant.
+        gin_files: the benchmark's gin file, then those of variants.
         overrides: bindings that override them.
         run: name of the run.
         seed: an integer.
@@ -87,9 +87,12 @@ class Cells:
             seed,
             self._resolve(gin_files, self._bindings, entry.run),
         )
-        if entry.variant is not None:
-            variant = f"variants/{entry.variant}.gin"
-            cell = self._change(cell, entry.variant, gin_files=(variant,))
+        for variant in entry.variants:
+            # One of the benchmark's own has values that were tuned for it.
+            own = f"variants/{benchmark.folder}/{variant}.gin"
+            name = f"variants/{variant}.gin"
+            name = own if (self._gin_dir / own).exists() else name
+            cell = self._change(cell, variant, gin_files=(name,))
         if entry.replay_percent is not None:
             replay = changes.replay_share(cell.config, entry.replay_percent)
             share = changes.bind_share(cell.run, replay)

@@ -52,6 +52,8 @@ class Plan:
         overrides: bindings that override the file in all tries.
         runs: names of the runs.
         configurations: the `Configuration`s, which each run is tried with.
+        variant: name of a gin file in gin/variants/ that is read after it, or
+            `None`.
     """
 
     gin_file: str
@@ -59,11 +61,12 @@ class Plan:
     overrides: tuple[str, ...]
     runs: tuple[str, ...]
     configurations: tuple[Configuration, ...]
+    variant: str | None = None
 
     def __post_init__(self):
         if self.seed in REPORTED_SEEDS:
             raise ValueError(
-                f"The plan of {self.gin_file} has seed {self.seed}, and "
+                f"The plan {self.name} has seed {self.seed}, and "
                 f"results are reported on the seeds {REPORTED_SEEDS}. Choose "
                 "another, such as 100, so that nothing reported was tuned on."
             )
@@ -72,14 +75,22 @@ class Plan:
         comparison.check_each_once("configuration", names)
         if len(names) > MOST_CONFIGURATIONS:
             raise ValueError(
-                f"The plan of {self.gin_file} has {len(names)} "
+                f"The plan {self.name} has {len(names)} "
                 f"configurations; expected at most {MOST_CONFIGURATIONS}. "
                 "Leave some out."
             )
 
     @property
     def name(self):
-        return pathlib.Path(self.gin_file).stem
+        stem = pathlib.Path(self.gin_file).stem
+        return f"{stem}_{self.variant}" if self.variant else stem
+
+    @property
+    def gin_files(self):
+        """All that is read, below the folder of gin files."""
+        if self.variant is None:
+            return (self.gin_file,)
+        return (self.gin_file, f"variants/{self.variant}.gin")
 
 
 def _rates(features, head):
@@ -89,9 +100,16 @@ def _rates(features, head):
     )
 
 
-def _tries(*rates):
+def _tries(*rates, replay_per_batch=None):
+    name = ""
+    more: tuple[str, ...] = ()
+    if replay_per_batch is not None:
+        name = f"_replay_{replay_per_batch}"
+        more = (f"replay_per_batch = {replay_per_batch}",)
     return tuple(
-        Configuration(f"{features}_{head}", _rates(features, head))
+        Configuration(
+            f"{features}_{head}{name}", (*_rates(features, head), *more)
+        )
         for features, head in rates
     )
 
@@ -110,6 +128,11 @@ _ONE_CLASS = _tries(
     ("3e-4", "3e-3"),
     ("1e-4", "3e-2"),
 )
+# As many tries, two of them at half of the batch.
+_NC_GAUSSIAN = (
+    *_tries(("1e-4", "3e-3"), ("1e-4", "1e-2"), ("3e-4", "1e-2")),
+    *_tries(("1e-4", "1e-2"), ("3e-4", "1e-2"), replay_per_batch=16),
+)
 # Four epochs, so four times as many steps: smaller rates.
 _NIC = _tries(("1e-4", "3e-3"), ("1e-4", "1e-2"), ("3e-4", "3e-3"))
 # Nothing puts the head back after an experience: smaller rates of it.
@@ -127,8 +150,10 @@ _TINY_IMAGENET = ("tiny_imagenet.validation = True", _AT_THE_END)
 _FOUR = ("none", "PR-OD", "PR-GD", "NR-GD")
 _SIX = ("none", "PR-OD", "PR-GD", "NR-OD", "NR-GD", "NR-RD")
 
+_GENERATED = ("PR-GD", "NR-GD")
+
 PLANS = {
-    plan.gin_file: plan
+    plan.name: plan
     for plan in (
         Plan("fruits360_nc.gin", 100, _FRUITS360, _SIX, _NC),
         Plan("fruits360_nc_single.gin", 100, _FRUITS360, _SIX, _ONE_CLASS),
@@ -137,19 +162,43 @@ PLANS = {
         Plan("fruits360_nc_er.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("fruits360_nc_lwf.gin", 100, _FRUITS360, _FOUR, _UNPROTECTED),
         Plan("tiny_imagenet_nc.gin", 100, _TINY_IMAGENET, _FOUR, _SCRATCH),
+        *(
+            Plan(name, seed, _FRUITS360, _GENERATED, tries, "gaussian")
+            for name, seed, tries in (
+                ("fruits360_nc.gin", 100, _NC_GAUSSIAN),
+                ("fruits360_nc_single.gin", 100, _ONE_CLASS),
+                ("fruits360_nic391.gin", 9, _NIC),
+            )
+        ),
     )
 }
 
 
-def find_plan(gin_file):
-    """Returns the `Plan` of a gin file, whatever folder is before its name."""
+def find_plan(gin_file, variant=None):
+    """Returns the `Plan` of a gin file, whatever folder is before its name.
+
+    Args:
+        gin_file: name of the file.
+        variant: name of the variant that is read after it, if any.
+    """
     name = pathlib.Path(gin_file).name
-    if name not in PLANS:
-        raise ValueError(
-            f"There is no plan to tune {str(gin_file)!r}; expected one of "
-            f"{', '.join(PLANS)}."
-        )
-    return PLANS[name]
+    variant = variant or None
+    for plan in PLANS.values():
+        if (plan.gin_file, plan.variant) == (name, variant):
+            return plan
+    over = f" with the variant {variant!r}" if variant else ""
+    raise ValueError(
+        f"There is no plan to tune {str(gin_file)!r}{over}; expected one of "
+        f"{describe_plans()}."
+    )
+
+
+def describe_plans():
+    """Returns what can be tuned, as text."""
+    return ", ".join(
+        plan.gin_file + (f" with {plan.variant}" if plan.variant else "")
+        for plan in PLANS.values()
+    )
 
 
 class Trials:
@@ -211,7 +260,7 @@ class Trials:
     def check_data(self, cell, progress=None):
         """Raises an error where the data of a cell are not at hand."""
         comparison.check_data(
-            [str(self._gin_dir / self.plan.gin_file)],
+            self._paths(),
             cell.overrides,
             self._gin_dir,
             cell.run,
@@ -235,17 +284,20 @@ class Trials:
             return json.loads(record.read_text())
         return self._cells.read(cell)
 
+    def _paths(self):
+        return [str(self._gin_dir / name) for name in self.plan.gin_files]
+
     def _find(self, configuration, run):
         overrides = (*self.plan.overrides, *configuration.bindings_of(run))
         config = comparison.resolve_config(
-            [str(self._gin_dir / self.plan.gin_file)],
+            self._paths(),
             overrides,
             self._gin_dir,
             run,
         )
         return running.Cell(
             f"{self.plan.name}/{configuration.name}",
-            (self.plan.gin_file,),
+            self.plan.gin_files,
             overrides,
             run,
             self.plan.seed,
@@ -261,7 +313,7 @@ class Trials:
         if set(numbers.values()) != {expected}:
             raise ValueError(
                 f"Expected {expected} different configurations for each run "
-                f"of {self.plan.gin_file}. Received: {numbers}. Bind what "
+                f"of {self.plan.name}. Received: {numbers}. Bind what "
                 "every run reads, with the scope {following} where it is the "
                 "phase of the later experiences, and nothing twice."
             )
@@ -300,7 +352,7 @@ def tune(trials, runs=None, progress_factory=None, announce=None, jobs=1):
     for run in runs:
         if run not in known:
             raise ValueError(
-                f"The plan of {trials.plan.gin_file} has no run {run!r}; "
+                f"The plan {trials.plan.name} has no run {run!r}; "
                 f"expected some of {', '.join(known)}."
             )
     # Of every run: the page will show them all.
@@ -321,7 +373,7 @@ def tune(trials, runs=None, progress_factory=None, announce=None, jobs=1):
 
 
 def write_page(trials, command):
-    """Writes `<gin file>.md`: what is finished, and the best of each run.
+    """Writes `<plan>.md`: what is finished, and the best of each run.
 
     Args:
         trials: the `Trials`.
@@ -356,7 +408,7 @@ def _format_page(trials, command):
             choices.append([run, names[best], _quote(bindings)])
     return "\n\n".join(
         (
-            f"# Tuning of {plan.gin_file}",
+            f"# Tuning of {' with '.join(plan.gin_files)}",
             "Final accuracy in percent on the validation part, a row for each "
             f"run, its best in bold. All with {_quote(plan.overrides)} and "
             f"seed {plan.seed}, on which nothing is reported.",

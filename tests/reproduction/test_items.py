@@ -164,7 +164,11 @@ SMALL = ["core50_nc", "core50_nc_single", "core50_nic391"]
 
 def test_aligned_has_each_run_twice():
     def twice(runs):
-        return [(run, variant) for run in runs for variant in (None, "aligned")]
+        return [
+            *((run, variant) for run in runs for variant in (None, "aligned")),
+            ("NR-GD", "gaussian"),
+            ("NR-GD", "gaussian+aligned"),
+        ]
 
     assert methods("aligned") == [
         *((benchmark, "whole", twice(ALL)) for benchmark in SMALL),
@@ -181,12 +185,17 @@ def test_generators_are_compared_under_both_signs():
         "core50_nc": centered + plain + gaussian,
         "core50_nc_single": centered + gaussian,
         "core50_nic391": centered + gaussian,
+        "imagenet1000_nc": centered + gaussian,
     }
     assert methods("quality") == [
         (name, "whole", entries) for name, entries in expected.items()
     ]
+    test_sets = ["whole", "whole", "whole", "growing"]
     assert methods("generators") == [
-        (name, "whole", [none, *entries]) for name, entries in expected.items()
+        (name, test_set, [none, *entries])
+        for test_set, (name, entries) in zip(
+            test_sets, expected.items(), strict=True
+        )
     ]
     assert "replay" in items.ITEMS["generators"].measures
 
@@ -206,7 +215,12 @@ def test_baselines_are_simpler_methods_and_bounds():
         (
             "core50_nic391",
             "whole",
-            [*some, ("PR-OD", "balanced"), ("NR-OD", "balanced")],
+            [
+                *some,
+                ("PR-OD", "balanced"),
+                ("NR-OD", "balanced"),
+                ("cumulative", "every_39th"),
+            ],
         ),
         (
             "imagenet1000_nc",
@@ -246,7 +260,10 @@ def test_claims_are_about_entries_of_their_item():
         large = claim.entry.benchmark == "imagenet1000_nc"
         measured = ("average", "growing") if large else ("final", "whole")
         assert (claim.measure, claim.test_set) == measured
-    aligned = "NR-GD, aligned >= NR-GD"
+    aligned = [
+        "NR-GD, aligned >= NR-GD",
+        "NR-GD, gaussian, aligned >= NR-GD, gaussian",
+    ]
     assert texts == {
         "core50_nc": [
             "NR-GD >= none + 5",
@@ -255,7 +272,7 @@ def test_claims_are_about_entries_of_their_item():
             "NR-GD, gaussian >= none + 5",
             "NR-GD, gaussian >= PR-GD, gaussian - 1",
             "NR-GD, gaussian >= PR-OD - 3",
-            aligned,
+            *aligned,
         ],
         "core50_nc_single": [
             "NR-GD >= none + 8",
@@ -263,7 +280,7 @@ def test_claims_are_about_entries_of_their_item():
             "NR-RD >= none",
             "NR-GD, gaussian >= none + 8",
             "NR-GD, gaussian >= PR-GD, gaussian",
-            aligned,
+            *aligned,
         ],
         "core50_nic391": [
             "NR-GD >= none + 8",
@@ -272,9 +289,15 @@ def test_claims_are_about_entries_of_their_item():
             "NR-GD, gaussian >= none + 8",
             "NR-GD, gaussian >= PR-GD, gaussian",
             "NR-GD, gaussian >= PR-OD - 5",
-            aligned,
+            *aligned,
         ],
-        "imagenet1000_nc": ["NR-GD >= none - 0.5", "NR-GD >= PR-GD", aligned],
+        "imagenet1000_nc": [
+            "NR-GD >= none - 0.5",
+            "NR-GD >= PR-GD",
+            "NR-GD, gaussian >= none - 0.5",
+            "NR-GD, gaussian >= PR-GD, gaussian",
+            *aligned,
+        ],
     }
 
 
@@ -282,6 +305,8 @@ def test_labels_say_what_is_changed():
     entry = items.Entry("core50_nc", "NR-GD", "aligned", rate_factor=0.316)
     assert entry.label == "NR-GD, aligned, rates x 0.316"
     assert entry.method == "NR-GD, aligned"
+    entry = items.Entry("core50_nc", "NR-GD", "gaussian+aligned")
+    assert entry.label == "NR-GD, gaussian, aligned"
     entry = items.Entry("core50_nc", "none", "ncm", name="nearest class mean")
     assert entry.label == "nearest class mean"
 

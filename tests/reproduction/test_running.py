@@ -212,6 +212,29 @@ def test_variant_is_a_file_after_the_benchmarks(tmp_path, calls):
     assert cell.config.startswith("# core50_nc.gin\n# aligned.gin\n")
 
 
+def test_variants_are_joined_and_may_be_the_benchmarks_own(tmp_path):
+    """On the real files: the Gaussian has rates that were tuned for it."""
+    entry = Entry("core50_nc", "NR-GD", "gaussian+aligned")
+    cells = running.Cells(benchmarks.PHOTOGRAPHS, GIN, tmp_path)
+    cell = cells.find(entry, 0)
+    assert cell.folder == "fruits360_nc_gaussian_aligned"
+    assert cell.gin_files == (
+        "fruits360_nc.gin",
+        "variants/fruits360_nc/gaussian.gin",
+        "variants/aligned.gin",
+    )
+    assert "@ClassGaussian" in cell.config
+    assert "\nreplay_per_batch = 16\n" in cell.config
+    plain = cells.find(Entry("core50_nc", "NR-GD"), 0)
+    assert "\nreplay_per_batch = 11\n" in plain.config
+    assert "\nCWRConsolidation.align_norms = True\n" in cell.config
+    # Where there is no such file, that of all benchmarks.
+    cells = running.Cells(benchmarks.PAPER, GIN, tmp_path)
+    cell = cells.find(Entry("core50_nc", "NR-GD", "gaussian"), 0)
+    assert cell.gin_files == ("core50_nc.gin", "variants/gaussian.gin")
+    gin.clear_config()
+
+
 def test_variant_that_the_file_is_is_its_plain_cell(tmp_path):
     """On the real files: embedded ones align, the paper's AR1 has SI."""
     embedded = running.Cells(benchmarks.EMBEDDED, GIN, tmp_path)

@@ -296,33 +296,44 @@ def test_each_run_has_as_many_tries(binding, numbers, tmp_path):
     assert f"Received: {received}" in str(caught.value)
 
 
-# What docs/tuning.md says of each file.
+# What docs/tuning.md says of each plan.
 TRIES = {
-    "fruits360_nc.gin": 5,
-    "fruits360_nc_single.gin": 5,
-    "fruits360_nic391.gin": 3,
-    "fruits360_nc_er.gin": 3,
-    "fruits360_nc_lwf.gin": 3,
-    "tiny_imagenet_nc.gin": 3,
+    "fruits360_nc": 5,
+    "fruits360_nc_single": 5,
+    "fruits360_nic391": 3,
+    "fruits360_nc_er": 3,
+    "fruits360_nc_lwf": 3,
+    "tiny_imagenet_nc": 3,
+    # As many as the runs of the file that it is read after.
+    "fruits360_nc_gaussian": 5,
+    "fruits360_nc_single_gaussian": 5,
+    "fruits360_nic391_gaussian": 3,
 }
 
 
-@pytest.mark.parametrize("gin_file", tuning.PLANS)
-def test_every_plan_fits_its_file(gin_file, tmp_path):
+@pytest.mark.parametrize("name", tuning.PLANS)
+def test_every_plan_fits_its_file(name, tmp_path):
     """On the real files: all that is bound is known, and makes a difference."""
-    plan = tuning.find_plan(GIN / gin_file)
+    plan = tuning.PLANS[name]
+    assert tuning.find_plan(GIN / plan.gin_file, plan.variant) is plan
     trials = tuning.Trials(plan, GIN, tmp_path)
-    assert len(plan.configurations) == TRIES[gin_file]
-    data = gin_file.split("_n")[0]
+    assert len(plan.configurations) == TRIES[name]
+    data = name.split("_n")[0]
     for cells in trials.table.values():
         for cell in cells:
             assert f"\n{data}.validation = True\n" in cell.config
             assert "\nExperiment.evaluate_every = 1000\n" in cell.config
+            generated = "@ClassGaussian" in cell.config
+            assert generated == (plan.variant == "gaussian")
+            assert cell.folder.startswith(f"{name}/")
 
 
 def test_file_without_a_plan_is_named():
     with pytest.raises(ValueError, match="no plan to tune 'quickstart.gin'"):
         tuning.find_plan("quickstart.gin")
+    assert tuning.find_plan("fruits360_nc.gin", "").variant is None
+    with pytest.raises(ValueError, match="variant 'slda'; expected .*gaussian"):
+        tuning.find_plan("fruits360_nc.gin", "slda")
 
 
 class Recorder(tuning.Trials):
