@@ -66,7 +66,7 @@ setup(
             "hypothesis",
             "mypy",
             "pytest",
-            "pytest-xdist",
+            "pytest-xdist>=3.8",
             "ruff",
             "setuptools>=62.3",
             "tensorboard",
