@@ -65,9 +65,12 @@ def test_files_that_were_tuned():
     assert {path.stem for path in RESULTS.glob("tuning/*.md")} == {
         "fruits360_nc",
         "fruits360_nc_er",
+        "fruits360_nc_gaussian",
         "fruits360_nc_lwf",
         "fruits360_nc_single",
+        "fruits360_nc_single_gaussian",
         "fruits360_nic391",
+        "fruits360_nic391_gaussian",
         "tiny_imagenet_nc",
     }
 
@@ -77,7 +80,7 @@ def test_page_of_tuning_is_that_of_its_tries(path, tmp_path):
     shutil.copytree(RESULTS / "tuning", tmp_path / "tuning")
     committed = path.read_text()
     command = committed.split("Made by\n\n    ")[1].strip()
-    plan = tuning.find_plan(f"{path.stem}.gin")
+    plan = tuning.PLANS[path.stem]
     trials = tuning.Trials(plan, GIN, tmp_path / "tuning")
     assert tuning.write_page(trials, command) == committed
 
@@ -85,7 +88,12 @@ def test_page_of_tuning_is_that_of_its_tries(path, tmp_path):
 @TUNED
 def test_files_have_the_rates_that_were_best(path):
     """Rates in a gin file are those that its tuning chose."""
-    text = (GIN / f"{path.stem}.gin").read_text()
+    plan = tuning.PLANS[path.stem]
+    file = GIN / plan.gin_file
+    if plan.variant:
+        folder = GIN / "variants" / file.stem
+        file = folder / f"{plan.variant}.gin"
+    text = file.read_text()
     chosen = [
         line.split("|")[3]
         for line in path.read_text().splitlines()
