@@ -149,8 +149,9 @@ def test_quality_is_drawn_over_experiences_where_it_was_measured():
         made_up[measured].append(made)
     figure = figures.draw(item, benchmarks.PAPER, made_up)
     axes = figure.axes
-    assert len(axes) == 9
-    accuracy, distance, spread = axes[0], axes[3], axes[6]
+    # Three measures on four benchmarks.
+    assert len(axes) == 12
+    accuracy, distance, spread = axes[0], axes[4], axes[8]
     (line,) = accuracy.lines
     assert line.get_label() == "NR-GD, VAE"
     assert line.get_xdata().tolist() == [1, 2]
