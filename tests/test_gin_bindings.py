@@ -185,10 +185,11 @@ def test_every_binding_reaches_its_object(name, data_dir, mocked_imagenet):
 
 # A run that reads the variant, and whether its strategy is the variant's.
 VARIANTS = {
-    "aligned": ("NR-GD", lambda s: s.consolidation.align_norms),
+    "aligned": ("NR-GD", lambda s: s.consolidation.align_norms is True),
     "balanced": ("PR-OD", lambda s: s.replay.rule == "balanced"),
     "every_39th": ("cumulative", lambda s: s.train_every == 39),
     "gaussian": ("NR-GD", lambda s: has_generator(s, ClassGaussian)),
+    "half_aligned": ("NR-GD", lambda s: s.consolidation.align_norms == 0.5),
     "naive": ("none", lambda s: not s.consolidation and not s.train_front),
     "ncm": ("none", lambda s: type(s.statistics) is statistics.ClassMeans),
     "plain_vae": ("NR-GD", lambda s: has_generator(s, ConditionalVAE)),

@@ -61,12 +61,15 @@ class CWRConsolidation(keras.callbacks.Callback):
             "current_and_replay" or "current".
         count_replay: whether replayed patterns count as past ones of their
             class.
-        align_norms: whether the rows of the experience's classes are scaled
-            to the mean norm (bias included) of the rows consolidated before.
-            Rows that were learned against other antagonists have other norms,
-            and do not compete fairly; after weight aligning (Zhao et al.,
-            2020). Not in the paper. Rows of classes that are only replayed
-            keep their norms.
+        align_norms: how far the rows of the experience's classes are scaled
+            towards the mean norm (bias included) of the rows consolidated
+            before: 0 or `False` not at all, 1 or `True` all the way, 0.5 half
+            way, to the geometric mean of that norm and their own. Rows that
+            were learned at other rates or against other antagonists have
+            other norms, and do not compete fairly; a part of the difference
+            is what the competition asks for. After weight aligning (Zhao et
+            al., 2020). Not in the paper. Rows of classes that are only
+            replayed keep their norms.
 
     Example:
 
@@ -98,12 +101,14 @@ class CWRConsolidation(keras.callbacks.Callback):
         centering: str = "class",
         load_rows: str = "current_and_replay",
         count_replay: bool = False,
-        align_norms: bool = False,
+        align_norms: float = 0.0,
     ) -> None:
         super().__init__()
         _check("replay_sign", replay_sign, ("negative", "positive"))
         _check("centering", centering, ("class", "all"))
         _check("load_rows", load_rows, ("current_and_replay", "current"))
+        if align_norms is not True and align_norms is not False:
+            checks.check_number("align_norms", align_norms, most=1.0)
         self.head = head
         self.replay_sign = replay_sign
         self.centering = centering
@@ -310,7 +315,7 @@ class CWRConsolidation(keras.callbacks.Callback):
         merged = np.where(updated[:, None], merged, rows)
         if self.align_norms and self.seen.any():
             target = np.linalg.norm(rows[self.seen], axis=1).mean()
-            merged = _align(merged, in_experience, target)
+            merged = _align(merged, in_experience, target, self.align_norms)
         return merged
 
 
@@ -321,9 +326,9 @@ def _as_labels(labels):
     return labels
 
 
-def _align(rows, chosen, target):
+def _align(rows, chosen, target, share):
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    scale = target / np.where(norms > 0, norms, 1.0)
+    scale = (target / np.where(norms > 0, norms, 1.0)) ** share
     return np.where(chosen[:, None], rows * scale, rows)
 
 

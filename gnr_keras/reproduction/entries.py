@@ -37,7 +37,8 @@ class Entry:
     @property
     def method(self):
         """What is measured, whatever its share of replay and its rates."""
-        return self.name or ", ".join((self.run, *self.variants))
+        words = ", ".join((self.run, *self.variants)).replace("_", " ")
+        return self.name or words
 
     @property
     def is_swept(self):

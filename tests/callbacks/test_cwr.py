@@ -165,6 +165,12 @@ def test_replayed_patterns_may_count_as_past_ones(count_replay, row):
         (False, [5, -5]),
         # Norms of the earlier rows: sqrt(2) and 2 sqrt(2), mean 1.5 sqrt(2).
         (True, [1.5, -1.5]),
+        (1, [1.5, -1.5]),
+        # Half way is the geometric mean with its own 5 sqrt(2): sqrt(7.5)
+        # times sqrt(2).
+        (0.5, [7.5**0.5, -(7.5**0.5)]),
+        # 5 ** 0.75 * 1.5 ** 0.25.
+        (0.25, [3.70041, -3.70041]),
     ],
 )
 def test_new_row_gets_the_mean_norm_of_earlier_ones(align_norms, new_row):
@@ -172,6 +178,12 @@ def test_new_row_gets_the_mean_norm_of_earlier_ones(align_norms, new_row):
     expect(cwr, model, [[1, -1], [-2, 2], [0, 0]])
     learn(cwr, model, [2], [[3, 0], [0, 3], [10, 0]], replay_labels=[0])
     expect(cwr, model, [[1, -1], [-2, 2], new_row])
+
+
+@pytest.mark.parametrize("align_norms", [-0.1, 1.5, "half", None, np.nan])
+def test_how_far_norms_are_aligned_is_from_0_to_1(align_norms):
+    with pytest.raises(ValueError, match="align_norms.*from 0 to 1.*Received"):
+        CWRConsolidation(align_norms=align_norms)
 
 
 def test_aligned_norm_is_the_mean_over_earlier_rows_in_many_dimensions():

@@ -100,12 +100,13 @@ def test_shares_are_drawn_over_the_share():
 
 def test_rates_are_drawn_over_their_factor():
     item = items.ITEMS["rates"]
+    shares = {None: 10, "half_aligned": 8, "aligned": 5}
     made_up = {
         entry: [
             results(
                 entry.run,
                 0,
-                (0.0, entry.rate_factor / (5 if entry.variant else 10)),
+                (0.0, entry.rate_factor / shares[entry.variant]),
             )
         ]
         for entry in item.entries
@@ -118,12 +119,15 @@ def test_rates_are_drawn_over_their_factor():
     ]
     for axis in axes:
         assert axis.get_xscale() == "log"
-        plain, aligned = axis.lines
-        assert plain.get_label() == "NR-GD"
-        assert aligned.get_label() == "NR-GD, aligned"
-        assert aligned.get_linestyle() == "--"
+        assert [
+            (line.get_label(), line.get_linestyle()) for line in axis.lines
+        ] == [
+            ("NR-GD", "-"),
+            ("NR-GD, half aligned", ":"),
+            ("NR-GD, aligned", "--"),
+        ]
         factors = [0.316, 0.577, 1, 1.732, 3.16]
-        for line, height in ((plain, 10), (aligned, 20)):
+        for line, height in zip(axis.lines, (10, 12.5, 20), strict=True):
             assert line.get_xdata().tolist()[-5:] == factors
             assert line.get_ydata().tolist()[-5:] == pytest.approx(
                 [height * factor for factor in factors]

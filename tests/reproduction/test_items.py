@@ -166,6 +166,7 @@ def test_aligned_has_each_run_twice():
     def twice(runs):
         return [
             *((run, variant) for run in runs for variant in (None, "aligned")),
+            ("NR-GD", "half_aligned"),
             ("NR-GD", "gaussian"),
             ("NR-GD", "gaussian+aligned"),
         ]
@@ -246,6 +247,7 @@ def test_rates_have_factors_with_and_without_aligned_norms():
         }[benchmark]
         assert found == {
             None: lower[0] + factors,
+            "half_aligned": factors,
             "aligned": lower[1] + factors,
         }
 
@@ -262,6 +264,7 @@ def test_claims_are_about_entries_of_their_item():
         assert (claim.measure, claim.test_set) == measured
     aligned = [
         "NR-GD, aligned >= NR-GD",
+        "NR-GD, half aligned >= NR-GD",
         "NR-GD, gaussian, aligned >= NR-GD, gaussian",
     ]
     assert texts == {
@@ -307,6 +310,8 @@ def test_labels_say_what_is_changed():
     assert entry.method == "NR-GD, aligned"
     entry = items.Entry("core50_nc", "NR-GD", "gaussian+aligned")
     assert entry.label == "NR-GD, gaussian, aligned"
+    entry = items.Entry("core50_nc", "NR-GD", "half_aligned")
+    assert entry.label == "NR-GD, half aligned"
     entry = items.Entry("core50_nc", "none", "ncm", name="nearest class mean")
     assert entry.label == "nearest class mean"
 

@@ -28,6 +28,9 @@ def test_rates_state_the_best_factor_and_what_others_cost():
             **{0.183: 0.2, 0.316: 0.3},
             **{0.577: 0.5, 1: 0.6, 1.732: 0.55, 3.16: 0.1},
         },
+        "half_aligned": {
+            **{0.316: 0.5, 0.577: 0.65, 1: 0.6, 1.732: 0.58, 3.16: 0.3},
+        },
         "aligned": {
             **{0.1: 0.3, 0.183: 0.4},
             **{0.316: 0.5, 0.577: 0.6, 1: 0.61, 1.732: 0.62, 3.16: 0.55},
@@ -41,8 +44,8 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         for entry in items.ITEMS["rates"].entries
     }
     rows = summarize("rates", made_up)
-    assert len(rows) == 6
-    plain, aligned = rows[:2]
+    assert len(rows) == 9
+    plain, half, aligned = rows[:3]
     assert plain == {
         "benchmark": "CORe50 NC, AR1",
         "run": "NR-GD",
@@ -55,6 +58,18 @@ def test_rates_state_the_best_factor_and_what_others_cost():
         "threefold range around the best: at most half of the first row's": "-",
         "tenfold range around 1: at most half of the first row's": "-",
     }
+    assert list(half.values())[1:] == [
+        "NR-GD, half aligned",
+        "0.577",
+        "65.00",
+        "7.00",
+        # 65 - 50.
+        "15.00",
+        "35.00",
+        "does not hold",
+        "does not hold",
+        "does not hold",
+    ]
     assert list(aligned.values())[1:] == [
         "NR-GD, aligned",
         "1.732",
@@ -91,7 +106,7 @@ def test_rates_say_where_alignment_does_not_halve_the_loss():
         lost = 0.06 if entry.variant else 0.1
         final = 0.6 if entry.rate_factor == 1 else 0.6 - lost
         made_up[entry] = [results("NR-GD", 0, (0, final))]
-    plain, aligned = summarize("rates", made_up)[:2]
+    plain, _, aligned = summarize("rates", made_up)[:3]
     assert aligned["loss over a threefold range around 1"] == "6.00"
     assert list(plain.values())[-3:] == ["-", "-", "-"]
     assert list(aligned.values())[-3:] == ["does not hold"] * 3
@@ -101,14 +116,14 @@ def test_of_rates_that_were_not_run_no_loss_is_stated():
     item = items.ITEMS["rates"]
     some = [e for e in item.entries if e.rate_factor in (0.577, 1, 1.732)]
     made_up = {entry: [results("NR-GD", 0, (0, 0.6))] for entry in some}
-    _, plain, aligned, *_ = summaries.make_summary(
+    _, plain, _, aligned, *_ = summaries.make_summary(
         item.restricted_to(some), benchmarks.PAPER, made_up
     )
     # All are the same, so the first is the best, and has none below it.
     assert plain[-6:] == ["0.00", "-", "-", "-", "-", "-"]
     assert aligned[-6:] == ["0.00", "-", "-", "holds", "-", "-"]
     alone = [entry for entry in some if entry.rate_factor == 1]
-    _, plain, aligned, *_ = summaries.make_summary(
+    _, plain, _, aligned, *_ = summaries.make_summary(
         item.restricted_to(alone), benchmarks.PAPER, made_up
     )
     assert plain[-6:] == aligned[-6:] == ["-"] * 6
@@ -134,13 +149,14 @@ def test_claims_hold_or_not():
         NR_GD=0.66,
         NR_RD=0.60,
         NR_GD_aligned=0.65,
+        NR_GD_half_aligned=0.66,
         PR_GD_gaussian=0.70,
         NR_GD_gaussian=0.69,
         NR_GD_gaussian_aligned=0.70,
     )
-    # Ten of each generator, that of noise, and two of alignment on each of
+    # Ten of each generator, that of noise, and three of alignment on each of
     # the four benchmarks.
-    assert len(rows) == 10 + 10 + 1 + 2 * 4
+    assert len(rows) == 10 + 10 + 1 + 3 * 4
     assert rows[0] == {
         "benchmark": "CORe50 NC, AR1",
         "measure": "final, whole test set",
@@ -170,6 +186,8 @@ def test_claims_hold_or_not():
     for benchmark in (nc, single):
         claim = "NR-GD, aligned >= NR-GD"
         assert verdicts[benchmark, claim] == ("-1.00", "does not hold")
+        claim = "NR-GD, half aligned >= NR-GD"
+        assert verdicts[benchmark, claim] == ("+0.00", "holds")
         claim = "NR-GD, gaussian, aligned >= NR-GD, gaussian"
         assert verdicts[benchmark, claim] == ("+1.00", "holds")
     # The average of 80 and 66 against that of 80 and 60, and 0.5 to spare.
@@ -183,7 +201,7 @@ def test_claims_hold_or_not():
     # 61.46 - 52.71, and 32.74 - 18.29.
     assert papers == (
         ["+7.88", "-", "-"] + ["-"] * 2 + ["+8.75", "-", "-"]
-        + ["+0.83", "+14.45"] + ["-"] * 19
+        + ["+0.83", "+14.45"] + ["-"] * 23
     )  # fmt: skip
 
 
