@@ -169,8 +169,7 @@ def test_replayed_patterns_may_count_as_past_ones(count_replay, row):
         # Half way is the geometric mean with its own 5 sqrt(2): sqrt(7.5)
         # times sqrt(2).
         (0.5, [7.5**0.5, -(7.5**0.5)]),
-        # 5 ** 0.75 * 1.5 ** 0.25.
-        (0.25, [3.70041, -3.70041]),
+        (0.25, [5**0.75 * 1.5**0.25, -(5**0.75) * 1.5**0.25]),
     ],
 )
 def test_new_row_gets_the_mean_norm_of_earlier_ones(align_norms, new_row):
